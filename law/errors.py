@@ -1,0 +1,76 @@
+"""Contradictions: what can never be decided, only reported.
+
+A lawful no is a value (`law.verdict.Verdict`). What stands here is different: input that cannot be read, content that
+changed under a known identity, rules that are gone. Each error names the field at fault, carries the covenant id it
+keeps, and its docstring is the sentence a person reads.
+"""
+
+from typing import ClassVar
+
+
+class Contradiction(Exception):
+    """Nightbell met a contradiction and changed nothing."""
+
+    obligation: ClassVar[str] = ""
+    code: ClassVar[str] = "contradiction"
+
+    def __init__(self, **fields: object) -> None:
+        self.fields = fields
+        super().__init__(self.sentence)
+
+    @property
+    def sentence(self) -> str:
+        """The docstring with its fields filled in: one sentence for a person."""
+        return (type(self).__doc__ or "").format_map(self.fields)
+
+
+class BadInput(Contradiction):
+    """{field}: {reason}"""
+
+    code = "bad_input"
+
+
+class UnknownZone(BadInput):
+    """{field}: {reason}"""
+
+    obligation = "CAL-1"
+    code = "unknown_zone"
+
+
+class BadZoneRules(Contradiction):
+    """The retained rules of zone {zone} cannot be used: {reason}. Nothing falls back to other rules."""
+
+    obligation = "CAL-4"
+    code = "bad_zone_rules"
+
+
+class CycleCollision(Contradiction):
+    """The firings {first} and {second} of {schedule} share the cycle key {key}; a cycle may hold one firing only."""
+
+    obligation = "OCC-1"
+    code = "cycle_collision"
+
+
+class ContentChanged(Contradiction):
+    """The firing {key} of {schedule} is known with content {known}; the same firing arrived with content {offered}."""
+
+    obligation = "OCC-4"
+    code = "content_changed"
+
+
+class UnknownSchedule(Contradiction):
+    """There is no Schedule {schedule}."""
+
+    code = "unknown_schedule"
+
+
+class UnknownRun(Contradiction):
+    """There is no Run {run_id}."""
+
+    code = "unknown_run"
+
+
+class UnknownOccurrence(Contradiction):
+    """There is no Occurrence {trigger_occurrence_id}."""
+
+    code = "unknown_occurrence"
