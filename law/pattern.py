@@ -1,0 +1,130 @@
+"""The Pattern contract: what may be carried, and what it may ask of the office while it is carried.
+
+A Pattern is an exact executable score: key, revision, digest. Its code sees one `Casting`, the narrow window through
+which it acts (FIN-2, IDN-2, IDN-3): an effect is admitted in a transaction before it begins and its result is recorded
+after; a checkpoint is durable before the worker is released; an ending is a report that the settle transaction judges,
+and proves nothing by itself (FIN-1).
+
+Pure: the contract, no implementation. `nightbell/wiring.py` joins a Pattern to its Casting.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+InputT = TypeVar("InputT", bound=BaseModel)
+Json = Any
+"""A JSON value: None, bool, int, float, str, list or dict of the same."""
+
+
+class EffectRefused(Exception):
+    """The office did not admit this effect: {reason}. Let it pass through: the hop is over."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the effect was not admitted: {reason}")
+
+
+class DidNotHappen(Exception):
+    """Raised by an effect's own code when it can prove that nothing happened; any other exception leaves it unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """What stands around a Pattern: folders as text, and the servers it may use. Never persisted, never in a history."""
+
+    files_folder: str
+    """The folder under the home in which Patterns keep their files."""
+    postgres_tools_folder: str
+    """The folder of `pg_dump` and its kin."""
+    database_url: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What is claimed to be finished: a declared kind and its content, judged by the settle transaction (FIN-1)."""
+
+    kind: str
+    content: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The work is complete; `proof` where the revision requires one."""
+
+    proof: Proof | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Yielded:
+    """One slice is done and checkpointed; the rest may be offered as a new fenced hop (YLD-5, IDN-3)."""
+
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The work cannot be done, and says why."""
+
+    note: str
+
+
+Ending = Done | Yielded | Failed
+
+
+class Casting(Protocol):
+    """One hop of one Run, as its Pattern sees it."""
+
+    @property
+    def schedule(self) -> str: ...
+
+    @property
+    def run_id(self) -> str: ...
+
+    @property
+    def trigger_occurrence_id(self) -> str: ...
+
+    @property
+    def nominal_civil(self) -> str:
+        """The civil time that rang, as ISO 8601 text; empty for an external event."""
+        ...
+
+    @property
+    def workplace(self) -> Workplace: ...
+
+    @property
+    def checkpoint_state(self) -> Mapping[str, Json] | None:
+        """The last durable checkpoint of this Invocation, from an earlier hop; None where there is none."""
+        ...
+
+    def effect(self, kind: str, key: str, act: Callable[[], Mapping[str, Json]]) -> Mapping[str, Json]:
+        """Admit, perform and record one effect; an effect that already succeeded in this Invocation is answered from
+        its record and not performed again.
+
+        `kind` and `key` name the effect within its Run. Raises EffectRefused when the office does not admit it, and
+        whatever `act` raised (then the effect is recorded `failed` after DidNotHappen, otherwise `unknown`).
+        """
+        ...
+
+    def checkpoint(self, state: Mapping[str, Json]) -> None:
+        """Make `state` (JSON) the point to which this Invocation may return (IDN-3)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(Generic[InputT]):
+    """One executable score and the promises it makes about itself."""
+
+    key: str
+    revision: str
+    input_model: type[InputT]
+    perform: Callable[[Casting, InputT], Ending]
+    digest: str
+    """`sha256:` of the source that performs: a changed source is another digest, whatever its revision says."""
+    returns_to_checkpoint: bool = False
+    """Whether a hop that was lost with no effect in doubt may lawfully return to its last checkpoint, or its start."""
+    finish_proofs: Mapping[str, Callable[[Mapping[str, Json]], str]] = field(default_factory=dict[str, Any])
+    """Proof kind → validator over the proof's content, pure: empty text when valid, else what is wrong with it."""

@@ -1,0 +1,1 @@
+"""When it is asked: deterministic timers and mailboxes. No decisions."""
