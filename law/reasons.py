@@ -1,0 +1,131 @@
+"""Every reason there is: one closed list, each with the obligations it keeps and the sentence a person reads (EVD-1).
+
+A state without a reason from this list is a defect. Codes are stored and tested against; sentences may be improved.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class OccurrenceState(StrEnum):
+    """What became of a source firing. Everything but `pending` is final."""
+
+    PENDING = "pending"
+    ADMITTED = "admitted"
+    MISSED = "missed"
+    SUPPRESSED = "suppressed"
+    SKIPPED = "skipped"
+    REFUSED = "refused"
+    REVOKED = "revoked"
+    COALESCED = "coalesced"
+    FAILED = "failed"
+
+
+class RunState(StrEnum):
+    """Where a Run stands. The last three are terminal; all others overlap (OVL-1)."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    PARKED = "parked"
+    CANCELLING = "cancelling"
+    CONTAINED = "contained"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+TERMINAL = frozenset({RunState.DONE, RunState.FAILED, RunState.CANCELLED})
+
+
+class Disposition(StrEnum):
+    """What became of a Run's finish bound (FIN-1..6): a column of its own, beside the Run's state."""
+
+    UNTIMED = "untimed"
+    OPEN = "open"
+    TIMELY = "timely"
+    UNMET = "unmet"
+
+
+class Reason(StrEnum):
+    """Why. The name is the code that is stored, printed and tested."""
+
+    # an Occurrence waits
+    NOT_YET_ELIGIBLE = "not_yet_eligible"
+    OVERLAP = "overlap"
+    CAPACITY = "capacity"
+    # an Occurrence is decided
+    ADMITTED = "admitted"
+    LATEST_START_PASSED = "latest_start_passed"
+    FINISH_BOUND_PASSED = "finish_bound_passed"
+    OVERLAP_FORBIDDEN = "overlap_forbidden"
+    GAP_SKIPPED = "gap_skipped"
+    GAP_FAILED = "gap_failed"
+    BEYOND_HORIZON = "beyond_horizon"
+    NOT_NEWEST = "not_newest"
+    OVER_AGE = "over_age"
+    OVER_COUNT = "over_count"
+    CLASS_ABOVE_CEILING = "class_above_ceiling"
+    OWNER_UNKNOWN = "owner_unknown"
+    OWNER_REVOKED = "owner_revoked"
+    PATTERN_UNKNOWN = "pattern_unknown"
+    PATTERN_REVOKED = "pattern_revoked"
+    PATTERN_CHANGED = "pattern_changed"
+    BUDGET_SPENT = "budget_spent"
+    # a delivery hop
+    CLAIMED = "claimed"
+    STALE_DELIVERY = "stale_delivery"
+    DUPLICATE_DELIVERY = "duplicate_delivery"
+    # a Run
+    FINISHED = "finished"
+    FINISHED_LATE = "finished_late"
+    PATTERN_FAILED = "pattern_failed"
+    PROOF_MISSING = "proof_missing"
+    PROOF_INVALID = "proof_invalid"
+    YIELDED = "yielded"
+    RETURNED = "returned"
+    EFFECT_IN_DOUBT = "effect_in_doubt"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The obligations a reason keeps, and its sentence."""
+
+    obligations: tuple[str, ...]
+    sentence: str
+
+
+MEANINGS: dict[Reason, Meaning] = {
+    Reason.NOT_YET_ELIGIBLE: Meaning(("WIN-6",), "its eligibility instant has not come"),
+    Reason.OVERLAP: Meaning(("OVL-1", "OVL-3", "OVL-4"), "an earlier Invocation of this Schedule is not settled"),
+    Reason.CAPACITY: Meaning(("YLD-3", "SEL-4"), "no capacity is known to be free for it, and unknown is not free"),
+    Reason.ADMITTED: Meaning(("WIN-1", "WIN-2"), "the law of its class admitted it at this sample"),
+    Reason.LATEST_START_PASSED: Meaning(("WIN-1", "WIN-5"), "the decision came at or after its latest start"),
+    Reason.FINISH_BOUND_PASSED: Meaning(("WIN-1", "FIN-2"), "the decision came at or after its finish bound"),
+    Reason.OVERLAP_FORBIDDEN: Meaning(("OVL-1", "OVL-2"), "an earlier Invocation is not settled and overlap is forbidden"),
+    Reason.GAP_SKIPPED: Meaning(("CAL-3",), "its civil time did not exist and the gap policy is skip"),
+    Reason.GAP_FAILED: Meaning(("CAL-3",), "its civil time did not exist and the gap policy is fail"),
+    Reason.BEYOND_HORIZON: Meaning(("CAL-5",), "it was found later than the misfire horizon reaches"),
+    Reason.NOT_NEWEST: Meaning(("CAL-8",), "a newer missed firing of the same Schedule was considered instead"),
+    Reason.OVER_AGE: Meaning(("CAL-8",), "it is older than the catch-up policy reaches"),
+    Reason.OVER_COUNT: Meaning(("CAL-8",), "the catch-up policy had taken its full count of newer firings"),
+    Reason.CLASS_ABOVE_CEILING: Meaning(("CLS-2",), "the sender asked for a class above its ceiling"),
+    Reason.OWNER_UNKNOWN: Meaning(("AUT-1",), "its owner is not a known principal"),
+    Reason.OWNER_REVOKED: Meaning(("AUT-1", "AUT-2"), "its owner's authority was withdrawn"),
+    Reason.PATTERN_UNKNOWN: Meaning(("AUT-1",), "its Pattern revision is not known"),
+    Reason.PATTERN_REVOKED: Meaning(("AUT-1", "AUT-2"), "its Pattern revision was revoked"),
+    Reason.PATTERN_CHANGED: Meaning(("AUT-1",), "the Pattern's digest is not the one its revision pinned"),
+    Reason.BUDGET_SPENT: Meaning(("AUT-4",), "its Schedule has spent its ceiling of Runs in a day"),
+    Reason.CLAIMED: Meaning(("IDN-2",), "the fence let this hop in"),
+    Reason.STALE_DELIVERY: Meaning(("IDN-2",), "a newer hop of this Run exists, or it is settled"),
+    Reason.DUPLICATE_DELIVERY: Meaning(("IDN-2",), "another worker holds this very hop"),
+    Reason.FINISHED: Meaning(("FIN-1", "FIN-6"), "the Pattern completed and everything required of it was there"),
+    Reason.FINISHED_LATE: Meaning(("FIN-2", "FIN-4"), "the Pattern completed at or after its finish bound"),
+    Reason.PATTERN_FAILED: Meaning(("IDN-2",), "the Pattern said that it cannot do the work"),
+    Reason.PROOF_MISSING: Meaning(("FIN-1",), "the required finish proof was not offered"),
+    Reason.PROOF_INVALID: Meaning(("FIN-1",), "the finish proof that was offered does not hold"),
+    Reason.YIELDED: Meaning(("YLD-5", "IDN-3"), "one slice was checkpointed and the rest waits as a new hop"),
+    Reason.RETURNED: Meaning(("IDN-3",), "its worker was lost with nothing in doubt; it returns to its checkpoint as a new hop"),
+    Reason.EFFECT_IN_DOUBT: Meaning(("IDN-5", "FIN-3"), "an effect that was begun has no known result; it is held for the operator"),
+    Reason.LOST: Meaning(("IDN-5",), "its worker was lost and its Pattern does not permit a return"),
+}
