@@ -1,0 +1,1 @@
+"""Where it is decided: PostgreSQL tables, constraints, and one transaction per decision."""

@@ -1,0 +1,32 @@
+"""JSON as it goes into PostgreSQL: instants as text with a `Z`, ids as text, enumerations by their value."""
+
+import json
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from law.instants import instant_text
+
+
+def jsonb(value: Any) -> Jsonb:
+    """Wrap a plain value for a jsonb parameter."""
+    return Jsonb(value, dumps=dumps)
+
+
+def dumps(value: Any) -> str:
+    """JSON text of a plain value."""
+    return json.dumps(value, default=plain, separators=(",", ":"))
+
+
+def plain(value: object) -> object:
+    """What JSON has no word for, in ours."""
+    if isinstance(value, datetime):
+        return instant_text(value)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, UUID | Enum):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form here")
