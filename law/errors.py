@@ -74,3 +74,17 @@ class UnknownOccurrence(Contradiction):
     """There is no Occurrence {trigger_occurrence_id}."""
 
     code = "unknown_occurrence"
+
+
+class PatternChanged(Contradiction):
+    """The Pattern {pattern} revision {pattern_revision} is known as {known}, and what is installed is {installed}; a changed source needs a new revision."""
+
+    obligation = "AUT-1"
+    code = "pattern_changed"
+
+
+class UnknownPattern(Contradiction):
+    """work.pattern: there is no installed Pattern {pattern} revision {pattern_revision}."""
+
+    obligation = "AUT-1"
+    code = "unknown_pattern"

@@ -62,7 +62,9 @@ def calendar_key(cycle: Cycle, zone: str, civil: datetime, fold: int) -> SourceK
 def event_key(source: str, event_id: str) -> SourceKey:
     """Name an external firing by its source and event id (OCC-5). Raises BadInput for an empty, long or unprintable part."""
     if not SLUG.fullmatch(source):
-        raise BadInput(field="source", reason=f"{source!r} is not a slug (lower-case letters, digits, and . _ - inside)")
+        raise BadInput(
+            field="source", reason=f"{source!r} is not a slug (lower-case letters, digits, and . _ - inside)"
+        )
     if not event_id or len(event_id) > EVENT_PART_LENGTH_MAX or not event_id.isprintable():
         raise BadInput(field="event_id", reason=f"must be 1 to {EVENT_PART_LENGTH_MAX} printable characters")
     return SourceKey(f"event:{source}:{event_id}")

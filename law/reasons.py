@@ -102,7 +102,9 @@ MEANINGS: dict[Reason, Meaning] = {
     Reason.ADMITTED: Meaning(("WIN-1", "WIN-2"), "the law of its class admitted it at this sample"),
     Reason.LATEST_START_PASSED: Meaning(("WIN-1", "WIN-5"), "the decision came at or after its latest start"),
     Reason.FINISH_BOUND_PASSED: Meaning(("WIN-1", "FIN-2"), "the decision came at or after its finish bound"),
-    Reason.OVERLAP_FORBIDDEN: Meaning(("OVL-1", "OVL-2"), "an earlier Invocation is not settled and overlap is forbidden"),
+    Reason.OVERLAP_FORBIDDEN: Meaning(
+        ("OVL-1", "OVL-2"), "an earlier Invocation is not settled and overlap is forbidden"
+    ),
     Reason.GAP_SKIPPED: Meaning(("CAL-3",), "its civil time did not exist and the gap policy is skip"),
     Reason.GAP_FAILED: Meaning(("CAL-3",), "its civil time did not exist and the gap policy is fail"),
     Reason.BEYOND_HORIZON: Meaning(("CAL-5",), "it was found later than the misfire horizon reaches"),
@@ -125,7 +127,11 @@ MEANINGS: dict[Reason, Meaning] = {
     Reason.PROOF_MISSING: Meaning(("FIN-1",), "the required finish proof was not offered"),
     Reason.PROOF_INVALID: Meaning(("FIN-1",), "the finish proof that was offered does not hold"),
     Reason.YIELDED: Meaning(("YLD-5", "IDN-3"), "one slice was checkpointed and the rest waits as a new hop"),
-    Reason.RETURNED: Meaning(("IDN-3",), "its worker was lost with nothing in doubt; it returns to its checkpoint as a new hop"),
-    Reason.EFFECT_IN_DOUBT: Meaning(("IDN-5", "FIN-3"), "an effect that was begun has no known result; it is held for the operator"),
+    Reason.RETURNED: Meaning(
+        ("IDN-3",), "its worker was lost with nothing in doubt; it returns to its checkpoint as a new hop"
+    ),
+    Reason.EFFECT_IN_DOUBT: Meaning(
+        ("IDN-5", "FIN-3"), "an effect that was begun has no known result; it is held for the operator"
+    ),
     Reason.LOST: Meaning(("IDN-5",), "its worker was lost and its Pattern does not permit a return"),
 }

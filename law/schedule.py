@@ -48,7 +48,9 @@ class OverlapTable(Table):
         if (self.policy == "bounded_parallel") != (self.max is not None):
             raise ValueError("max belongs to bounded_parallel, and bounded_parallel needs it")
         if self.policy == "coalesce":
-            raise ValueError("coalesce needs a typed merge declared by the Pattern, and no installed Pattern declares one")
+            raise ValueError(
+                "coalesce needs a typed merge declared by the Pattern, and no installed Pattern declares one"
+            )
         return self
 
     @property
@@ -111,7 +113,9 @@ class ScheduleDocument(Table):
         if windowed and self.window is None:
             raise ValueError("window: a deadline_windowed Schedule needs a [window] table with its latest start")
         if not windowed and self.window is not None:
-            raise ValueError(f"window: a {self.class_.service_class} Schedule has no window; only deadline_windowed has (OCC-8)")
+            raise ValueError(
+                f"window: a {self.class_.service_class} Schedule has no window; only deadline_windowed has (OCC-8)"
+            )
         return self
 
     @model_validator(mode="after")

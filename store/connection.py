@@ -47,7 +47,6 @@ def open_pool(database_url: str, connections_max: int = 8) -> Pool:
         min_size=0,
         max_size=connections_max,
         timeout=ACQUIRE_TIMEOUT_SECONDS,
-        check=ConnectionPool.check_connection,
         open=True,
     )
 
@@ -55,14 +54,21 @@ def open_pool(database_url: str, connections_max: int = 8) -> Pool:
 @contextmanager
 def borrow(pool: Pool) -> Iterator[Connection]:
     """Borrow a connection; translate what the server's absence looks like into the store's own errors."""
+    connection: Connection | None = None
     try:
         with pool.connection() as connection:
             yield connection
     except PoolTimeout as problem:
         raise ServerUnreachable("PostgreSQL cannot be reached") from problem
-    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedFunction) as problem:
+    except (
+        psycopg.errors.UndefinedTable,
+        psycopg.errors.InvalidSchemaName,
+        psycopg.errors.UndefinedFunction,
+    ) as problem:
         raise SchemaMissing("the database has no Nightbell schema; run `nightbell migrate`") from problem
     except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected, psycopg.errors.QueryCanceled) as problem:
         raise StoreBusy(f"another transaction held what was needed: {problem}") from problem
     except psycopg.OperationalError as problem:
+        if connection is not None and connection.broken:
+            pool.check()  # its siblings broke with it: throw them out now, not one failed caller at a time
         raise ServerUnreachable(f"PostgreSQL did not answer: {problem}") from problem

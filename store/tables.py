@@ -426,7 +426,6 @@ claim = Table(
     words("ending", null=True),
     words("proof_kind", null=True),
     Column("proof", JSONB),
-    words("proof_problem", null=True),
     words("note", null=True),
     instant("reported_at", null=True),
     instant("ended_at", null=True),

@@ -16,24 +16,28 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from psycopg import sql
+from psycopg import Cursor, sql
+from psycopg.rows import class_row
 
 from law.identity import DecisionId
 from store.connection import Connection, Pool, borrow
 from store.jsonb import jsonb
 
 Row = tuple[Any, ...]
+RecordT = TypeVar("RecordT")
 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """One locking statement. `rank` is its place in the one order that every transaction keeps (see `store.locks`)."""
+    """One locking statement and the record it reads of each row. `rank` is its place in the one order that every
+    transaction keeps (see `store.locks`)."""
 
     rank: int
     statement: sql.SQL
     arguments: Mapping[str, Any]
+    record: type[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +47,18 @@ class Turn:
     connection: Connection
     decision_id: DecisionId
     at: datetime
-    locked: tuple[list[Row], ...]
+    locked: tuple[list[Any], ...]
     earlier: Any
     """The answer this very `decision_id` was given before, or None."""
 
     def rows(self, statement: sql.SQL, arguments: Mapping[str, Any] | None = None) -> list[Row]:
         """Read under the authority."""
         return self.connection.execute(statement, arguments).fetchall()
+
+    def records(self, record: type[RecordT], statement: sql.SQL, arguments: Mapping[str, Any]) -> list[RecordT]:
+        """Read under the authority into records whose fields are the statement's columns."""
+        cursor = self.connection.cursor(row_factory=class_row(record))
+        return cursor.execute(statement, arguments).fetchall()
 
     def write(self, statement: sql.SQL, arguments: Mapping[str, Any] | None = None) -> None:
         """Write under the authority. The statement is queued; it fails the turn if it fails."""
@@ -79,13 +88,18 @@ def turn(pool: Pool, decision_id: DecisionId, *locks: Lock) -> Iterator[Turn]:
     """
     keep_order(locks)
     with borrow(pool) as connection, connection.pipeline(), connection.transaction():
-        held = [connection.execute(lock.statement, lock.arguments) for lock in locks]
+        held = [take(connection, lock) for lock in locks]
         earlier = connection.execute(EARLIER, {"decision_id": decision_id})
         sample = connection.execute(SAMPLE)
         locked = tuple(cursor.fetchall() for cursor in held)
         answered = earlier.fetchone()
         (at,) = sample.fetchone() or ()
         yield Turn(connection, decision_id, at, locked, answered[0] if answered else None)
+
+
+def take(connection: Connection, lock: Lock) -> Cursor[Any]:
+    """Queue one locking statement."""
+    return connection.cursor(row_factory=class_row(lock.record)).execute(lock.statement, lock.arguments)
 
 
 class LockOrderBroken(AssertionError):

@@ -272,7 +272,6 @@ CREATE TABLE claim (
     ending TEXT,
     proof_kind TEXT,
     proof JSONB,
-    proof_problem TEXT,
     note TEXT,
     reported_at timestamptz,
     ended_at timestamptz,

@@ -1,0 +1,142 @@
+"""Effects: admitted in a transaction before they begin, recorded after they end, never repeated in doubt (FIN-2, IDN-5).
+
+`admit` holds the Run's row after the owner and the Pattern revision behind it, samples, and checks fence, finish bound and
+authority before anything happens outside. A crash before its commit leaves nothing begun. A crash after it, before
+`record`, leaves an effect whose result nobody knows: it is in doubt, and holds its Run for the operator.
+
+Who must not begin an effect is told so by value and not by exception, since an expiry that was noticed here is committed
+here: every effect checks the bound itself, and no expiry callback is relied on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from psycopg import sql
+
+from law.authority import judge_authority
+from law.finish import FinishTerms, disposition_at
+from law.identity import ClaimId, DecisionId, RunId, StationAttemptId
+from law.reasons import Disposition, Reason
+from store.connection import Pool, borrow
+from store.jsonb import jsonb
+from store.locks import HeldRun, own_run, owner_of_run, pattern_of_run
+from store.rows import insert_rows
+from store.runs import credentials
+from store.tables import effect
+from store.turn import Turn, turn
+
+EffectEnding = Literal["succeeded", "failed", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The effect is admitted: perform it, then record what became of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyDone:
+    """This effect succeeded earlier in this Invocation; here is its recorded result."""
+
+    result: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The effect is not admitted, for this reason code."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEffect:
+    """An effect of this name that this Run has already begun."""
+
+    station_attempt_id: StationAttemptId
+    state: str
+    result: dict[str, Any] | None
+
+
+def admit(
+    pool: Pool, run_id: RunId, claim_id: ClaimId, station_attempt_id: StationAttemptId, kind: str, key: str
+) -> Begin | AlreadyDone | Refused:
+    """Ask to begin one effect, named by `kind` and `key` within its Run. Asked again with the same
+    `station_attempt_id`, it gives the same answer."""
+    with turn(
+        pool, DecisionId(station_attempt_id), owner_of_run(run_id), pattern_of_run(run_id), own_run(run_id)
+    ) as held:
+        owners, patterns, runs = held.locked
+        if not runs or not held.rows(HOLDS_THE_FENCE, {"run_id": run_id, "claim_id": claim_id}):
+            return Refused(Reason.STALE_DELIVERY.value)
+        own: HeldRun = runs[0]
+        known = held.records(KnownEffect, KNOWN, {"run_id": run_id, "kind": kind, "key": key})
+        if known:
+            return answer_known(known[0], station_attempt_id)
+        if disposition_at(FinishTerms(own.finish_by), Disposition(own.disposition), held.at) is Disposition.UNMET:
+            held.write(BOUND_IS_UNMET, {"run_id": run_id})
+            return Refused(Reason.FINISH_BOUND_PASSED.value)
+        objection = judge_authority(credentials(own, owners, patterns))
+        if objection is not None:
+            return Refused(objection.reason.value)
+        begin(held, own, claim_id, station_attempt_id, kind, key)
+        return Begin()
+
+
+def answer_known(known: KnownEffect, station_attempt_id: StationAttemptId) -> Begin | AlreadyDone | Refused:
+    """An effect that was begun is begun once: its result, or the doubt about it, is the answer."""
+    if known.state == "succeeded":
+        return AlreadyDone(known.result or {})
+    if known.station_attempt_id == station_attempt_id and known.state == "admitted":
+        return Begin()
+    return Refused(Reason.EFFECT_IN_DOUBT.value)
+
+
+def begin(
+    held: Turn, own: HeldRun, claim_id: ClaimId, station_attempt_id: StationAttemptId, kind: str, key: str
+) -> None:
+    """Write that it begins."""
+    row = {
+        "station_attempt_id": station_attempt_id,
+        "run_id": own.run_id,
+        "enqueue_seq": own.enqueue_seq,
+        "claim_id": claim_id,
+        "kind": kind,
+        "effect_key": key,
+        "state": "admitted",
+        "admitted_at": held.at,
+    }
+    insert_rows(held, effect, [row])
+
+
+def record(
+    pool: Pool, station_attempt_id: StationAttemptId, ending: EffectEnding, result: Mapping[str, Any] | None, note: str
+) -> None:
+    """Record what became of an effect that was begun. The first record stands; a late one changes nothing (FIN-4)."""
+    arguments = {"station_attempt_id": station_attempt_id, "ending": ending, "note": note or None}
+    with borrow(pool) as connection:
+        connection.execute(RECORD, {**arguments, "result": jsonb(result) if result is not None else None})
+
+
+HOLDS_THE_FENCE = sql.SQL(
+    """
+    SELECT c.claim_id FROM claim c JOIN run r ON r.run_id = c.run_id AND r.enqueue_seq = c.enqueue_seq
+    WHERE c.claim_id = %(claim_id)s AND c.run_id = %(run_id)s AND c.ended_at IS NULL AND r.state = 'running'
+    """
+)
+
+KNOWN = sql.SQL(
+    """
+    SELECT station_attempt_id, state, result FROM effect
+    WHERE run_id = %(run_id)s AND kind = %(kind)s AND effect_key = %(key)s
+      AND state IN ('admitted', 'succeeded', 'unknown', 'contained')
+    """
+)
+
+BOUND_IS_UNMET = sql.SQL("UPDATE run SET disposition = 'unmet' WHERE run_id = %(run_id)s AND disposition = 'open'")
+
+RECORD = sql.SQL(
+    """
+    UPDATE effect SET state = %(ending)s, result = %(result)s, note = %(note)s, recorded_at = trusted_now()
+    WHERE station_attempt_id = %(station_attempt_id)s AND state = 'admitted'
+    """
+)

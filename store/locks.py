@@ -1,0 +1,222 @@
+"""The locks, in the one order that every transaction keeps: Schedules, then principals, Pattern revisions, Runs.
+
+Capacity pools will stand before Schedules. Within a rank, rows are locked in the order of their key; other callers'
+Schedules are only ever taken when they can be had without waiting, so a round for everybody cannot deadlock. Authority
+rows are locked FOR SHARE: a revocation, which updates them, waits for the act or is seen by it, never neither (AUT-1).
+Row locks are NO KEY, so that inserting beside a foreign key never waits.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg import sql
+
+from law.authority import PatternStanding, PrincipalStanding
+from law.identity import EnqueueSeq, RunId, ScheduleName, TriggerOccurrenceId
+from law.reasons import Disposition, RunState
+from store.turn import Lock
+
+SCHEDULE, OTHER_SCHEDULES, PRINCIPAL, PATTERN, RUN = 10, 11, 20, 30, 40
+
+OTHERS_MAX = 500
+"""A round takes at most this many other Schedules with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSchedule:
+    """A Schedule whose row this transaction holds."""
+
+    schedule_id: int
+    authority: str
+    name: str
+    active_revision: int
+    last_sampled_at: datetime | None
+    halted_reason: str | None
+
+    @property
+    def schedule(self) -> ScheduleName:
+        return ScheduleName(f"{self.authority}/{self.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOwner:
+    """A principal whose standing cannot change until this transaction ends."""
+
+    name: str
+    standing: PrincipalStanding
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPattern:
+    """A Pattern revision whose standing cannot change until this transaction ends."""
+
+    pattern: str
+    pattern_revision: str
+    standing: PatternStanding
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRun:
+    """A Run whose row this transaction holds."""
+
+    run_id: RunId
+    trigger_occurrence_id: TriggerOccurrenceId
+    schedule_id: int
+    schedule: ScheduleName
+    state: RunState
+    disposition: Disposition
+    enqueue_seq: EnqueueSeq
+    lost_hops: int
+    finish_by: datetime | None
+    finish_proof: str | None
+    pattern: str
+    pinned_digest: str
+
+
+def named(schedule: ScheduleName) -> dict[str, str]:
+    """`authority/name` as the two arguments that statements use."""
+    authority, _, name = schedule.partition("/")
+    return {"authority": authority, "name": name}
+
+
+def own_schedule(schedule: ScheduleName) -> Lock:
+    """The caller's Schedule; none where there is no such name."""
+    return Lock(SCHEDULE, OWN_SCHEDULE, named(schedule), HeldSchedule)
+
+
+def other_schedules_due() -> Lock:
+    """Every other Schedule with a firing due that can be had without waiting."""
+    return Lock(OTHER_SCHEDULES, OTHER_SCHEDULES_DUE, {"others_max": OTHERS_MAX}, HeldSchedule)
+
+
+def other_schedules_waiting() -> Lock:
+    """Every other Schedule with an Occurrence that became eligible and was never judged."""
+    return Lock(OTHER_SCHEDULES, OTHER_SCHEDULES_WAITING, {"others_max": OTHERS_MAX}, HeldSchedule)
+
+
+def owners_of_pending() -> Lock:
+    """The owners behind everything that waits."""
+    return Lock(PRINCIPAL, OWNERS_OF_PENDING, {}, HeldOwner)
+
+
+def patterns_of_pending() -> Lock:
+    """The Pattern revisions behind everything that waits."""
+    return Lock(PATTERN, PATTERNS_OF_PENDING, {}, HeldPattern)
+
+
+def pattern_of(pattern: str, pattern_revision: str) -> Lock:
+    """One Pattern revision by name; none where it is not known."""
+    return Lock(PATTERN, PATTERN_OF, {"pattern": pattern, "pattern_revision": pattern_revision}, HeldPattern)
+
+
+def owner_of_run(run_id: RunId) -> Lock:
+    """The owner behind a Run."""
+    return Lock(PRINCIPAL, OWNER_OF_RUN, {"run_id": run_id}, HeldOwner)
+
+
+def pattern_of_run(run_id: RunId) -> Lock:
+    """The Pattern revision behind a Run."""
+    return Lock(PATTERN, PATTERN_OF_RUN, {"run_id": run_id}, HeldPattern)
+
+
+def own_run(run_id: RunId) -> Lock:
+    """The Run itself; none where there is no such Run."""
+    return Lock(RUN, OWN_RUN, {"run_id": run_id}, HeldRun)
+
+
+OWN_SCHEDULE = sql.SQL(
+    """
+    SELECT schedule_id, authority, name, active_revision, last_sampled_at, halted_reason FROM schedule
+    WHERE authority = %(authority)s AND name = %(name)s
+    FOR NO KEY UPDATE
+    """
+)
+
+# The clock in these two is a hint of whom to take along, in a scalar subquery so that the index is used; what is due or
+# eligible is judged after the locks, at the sample.
+OTHER_SCHEDULES_DUE = sql.SQL(
+    """
+    SELECT schedule_id, authority, name, active_revision, last_sampled_at, halted_reason FROM schedule
+    WHERE schedule_id IN (
+        SELECT schedule_id FROM segment
+        WHERE next_nominal_at IS NOT NULL AND next_nominal_at <= (SELECT trusted_now())
+        ORDER BY next_nominal_at LIMIT %(others_max)s
+    )
+    ORDER BY schedule_id
+    FOR NO KEY UPDATE SKIP LOCKED
+    """
+)
+
+OTHER_SCHEDULES_WAITING = sql.SQL(
+    """
+    SELECT schedule_id, authority, name, active_revision, last_sampled_at, halted_reason FROM schedule
+    WHERE schedule_id IN (
+        SELECT schedule_id FROM occurrence
+        WHERE state = 'pending' AND eligible_at <= (SELECT trusted_now())
+          AND (waiting_reason IS NULL OR waiting_reason = 'not_yet_eligible')
+        ORDER BY eligible_at LIMIT %(others_max)s
+    )
+    ORDER BY schedule_id
+    FOR NO KEY UPDATE SKIP LOCKED
+    """
+)
+
+OWNERS_OF_PENDING = sql.SQL(
+    """
+    SELECT name, standing FROM principal
+    WHERE name IN (SELECT owner FROM occurrence WHERE state = 'pending')
+    ORDER BY name
+    FOR SHARE
+    """
+)
+
+PATTERNS_OF_PENDING = sql.SQL(
+    """
+    SELECT pattern, pattern_revision, standing, digest FROM pattern_revision
+    WHERE (pattern, pattern_revision) IN (SELECT pattern, pattern_revision FROM occurrence WHERE state = 'pending')
+    ORDER BY pattern, pattern_revision
+    FOR SHARE
+    """
+)
+
+PATTERN_OF = sql.SQL(
+    """
+    SELECT pattern, pattern_revision, standing, digest FROM pattern_revision
+    WHERE pattern = %(pattern)s AND pattern_revision = %(pattern_revision)s
+    FOR SHARE
+    """
+)
+
+OWNER_OF_RUN = sql.SQL(
+    """
+    SELECT p.name, p.standing FROM principal p
+    JOIN occurrence o ON o.owner = p.name
+    JOIN run r ON r.trigger_occurrence_id = o.trigger_occurrence_id
+    WHERE r.run_id = %(run_id)s
+    FOR SHARE OF p
+    """
+)
+
+PATTERN_OF_RUN = sql.SQL(
+    """
+    SELECT p.pattern, p.pattern_revision, p.standing, p.digest FROM pattern_revision p
+    JOIN occurrence o ON o.pattern = p.pattern AND o.pattern_revision = p.pattern_revision
+    JOIN run r ON r.trigger_occurrence_id = o.trigger_occurrence_id
+    WHERE r.run_id = %(run_id)s
+    FOR SHARE OF p
+    """
+)
+
+OWN_RUN = sql.SQL(
+    """
+    SELECT r.run_id, r.trigger_occurrence_id, r.schedule_id, s.authority || '/' || s.name AS schedule, r.state,
+           r.disposition, r.enqueue_seq, r.lost_hops, r.finish_by, r.finish_proof, o.pattern,
+           o.pattern_digest AS pinned_digest
+    FROM run r
+    JOIN occurrence o ON o.trigger_occurrence_id = r.trigger_occurrence_id
+    JOIN schedule s ON s.schedule_id = r.schedule_id
+    WHERE r.run_id = %(run_id)s
+    FOR NO KEY UPDATE OF r
+    """
+)

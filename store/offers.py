@@ -1,0 +1,160 @@
+"""External firings: one event of one source becomes one Occurrence, whoever brings it and however often (OCC-1, 3, 4, 5).
+
+`offer` holds the Schedule's row, the same that activation holds, so that an event first met during a switch belongs to
+exactly one revision. It looks the event up before it consults any revision: a repeat is answered from the Occurrence that
+was made for the first, under the revision that was assigned then, and changed content fails closed. A crash before the
+commit leaves no Occurrence, and the event may be offered again; a crash after it leaves the one that a repeat will find.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from law.bounds import Bounds, event_bounds
+from law.triggers import ExternalTrigger
+from psycopg import sql
+
+from law.errors import BadInput, ContentChanged, UnknownSchedule
+from law.identity import (
+    DecisionId,
+    Digest,
+    RevisionNumber,
+    ScheduleName,
+    SourceKey,
+    TriggerOccurrenceId,
+    digest_of,
+    event_key,
+    trigger_occurrence_id,
+)
+from law.origin import Origin, granted_class
+from law.selection import ServiceClass
+from store.connection import Pool
+from store.firing_rows import work_columns
+from store.jsonb import dumps
+from store.locks import HeldSchedule, own_schedule
+from store.pinned import PinnedRevision, pinned_revision
+from store.rows import insert_rows
+from store.tables import occurrence
+from store.turn import Turn, turn
+
+CONTENT_LENGTH_MAX = 262_144
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An external firing as its sender says it. `content` is JSON and immutable once offered; '' asks for the Schedule's
+    own class."""
+
+    schedule: ScheduleName
+    source: str
+    event_id: str
+    content: dict[str, Any] = field(default_factory=dict[str, Any])
+    requested_class: ServiceClass | Literal[""] = ""
+    origin: Origin = "operator"
+    principal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """The Occurrence of this event: made now (`created`), or found with what became of it."""
+
+    trigger_occurrence_id: TriggerOccurrenceId
+    key: SourceKey
+    revision: RevisionNumber
+    state: str
+    reason: str
+    created: bool
+
+
+def offer(pool: Pool, asked: Offer, decision_id: DecisionId) -> Offered:
+    """Make the event's Occurrence durable, or find it. Raises BadInput, UnknownSchedule and ContentChanged (OCC-4)."""
+    key = event_key(asked.source, asked.event_id)
+    content_digest = digest_of(asked.content)
+    if len(dumps(asked.content)) > CONTENT_LENGTH_MAX:
+        raise BadInput(field="content", reason=f"is longer than {CONTENT_LENGTH_MAX} characters of JSON")
+    with turn(pool, decision_id, own_schedule(asked.schedule)) as held:
+        if not held.locked[0]:
+            raise UnknownSchedule(schedule=asked.schedule)
+        own: HeldSchedule = held.locked[0][0]
+        occurrence_id = trigger_occurrence_id(asked.schedule, key)
+        known = held.records(Known, KNOWN, {"trigger_occurrence_id": occurrence_id})
+        if known:
+            return found(asked, key, content_digest, known[0])
+        pinned = active_revision(held, own)
+        row = event_row(held, pinned, asked, key, content_digest)
+        insert_rows(held, occurrence, [row])
+        held.record("offer", {"trigger_occurrence_id": occurrence_id, "key": key}, own.last_sampled_at)
+        return Offered(occurrence_id, key, pinned.revision, "pending", row["waiting_reason"] or "", True)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is already known of this very event."""
+
+    trigger_occurrence_id: TriggerOccurrenceId
+    revision: RevisionNumber
+    state: str
+    reason: str | None
+    content_digest: Digest
+
+
+def found(asked: Offer, key: SourceKey, content_digest: Digest, known: Known) -> Offered:
+    """The original, whatever revision is active by now; or the contradiction (OCC-4)."""
+    if known.content_digest != content_digest:
+        raise ContentChanged(schedule=asked.schedule, key=key, known=known.content_digest, offered=content_digest)
+    return Offered(known.trigger_occurrence_id, key, known.revision, known.state, known.reason or "", False)
+
+
+def active_revision(held: Turn, own: HeldSchedule) -> PinnedRevision:
+    """The revision that owns an event at its first committed assignment (OCC-5)."""
+    arguments = {"schedule_id": own.schedule_id, "revision": own.active_revision}
+    [(digest,)] = held.rows(REVISION_DIGEST, arguments)
+    return pinned_revision(held.connection, own.schedule_id, own.active_revision, digest)
+
+
+def event_row(
+    held: Turn, pinned: PinnedRevision, asked: Offer, key: SourceKey, content_digest: Digest
+) -> dict[str, Any]:
+    """The Occurrence's row: assigned to `pinned`, ringing at the sample."""
+    document = pinned.document
+    check_source(document.trigger, asked)
+    granted = granted_class(asked.requested_class or document.class_.service_class, document.class_.service_class)
+    if granted == "deadline_windowed" and document.window is None:
+        raise BadInput(field="class", reason="this Schedule declares no window, so deadline_windowed cannot be granted")
+    window = document.window if granted == "deadline_windowed" else None
+    bounds: Bounds = event_bounds(window, document.jitter, held.at, pinned.schedule, key)
+    work_input = {**document.work.input, **asked.content}
+    return {
+        **work_columns(held, pinned, key, bounds, work_input),
+        "source_kind": "event",
+        "content_digest": content_digest,
+        "rang_at": held.at,
+        "nominal_at": held.at,
+        "event_source": asked.source,
+        "event_id": asked.event_id,
+        "origin": asked.origin,
+        "origin_principal": asked.principal or None,
+        "requested_class": asked.requested_class or document.class_.service_class,
+        "service_class": granted,
+        "finish_proof": document.window.finish_proof if window and document.window else None,
+        "found_late": False,
+    }
+
+
+def check_source(trigger: object, asked: Offer) -> None:
+    """Only the declared source rings an external Schedule; nothing rings a calendar's from outside."""
+    if not isinstance(trigger, ExternalTrigger):
+        raise BadInput(field="schedule", reason=f"{asked.schedule} is rung by its calendar and takes no events")
+    if trigger.source != asked.source:
+        raise BadInput(field="source", reason=f"{asked.schedule} listens to {trigger.source!r}, not {asked.source!r}")
+
+
+KNOWN = sql.SQL(
+    """
+    SELECT trigger_occurrence_id, revision, state, coalesce(reason, waiting_reason) AS reason, content_digest FROM occurrence
+    WHERE trigger_occurrence_id = %(trigger_occurrence_id)s
+    """
+)
+
+REVISION_DIGEST = sql.SQL(
+    "SELECT digest FROM schedule_revision WHERE schedule_id = %(schedule_id)s AND revision = %(revision)s"
+)

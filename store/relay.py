@@ -1,0 +1,97 @@
+"""What a crash left behind, found by looking at the rows (OCC-6, IDN-1, WIN-7): the relay's only source of truth.
+
+Reads only; whoever acts on what is found goes through the same transactions as everybody else, so an answer that is stale
+by then is refused there. Nothing here is decided by time alone: a bell that nobody answered is asked about again, a
+delivery that nobody claimed is published again under its own name, and a claim that stopped beating is brought to `settle`,
+which judges what it left.
+"""
+
+from dataclasses import dataclass
+
+from psycopg import sql
+from psycopg.rows import class_row
+
+from law.identity import ClaimId, EnqueueSeq, RunId, ScheduleName
+from store.connection import Pool, borrow
+from store.delivery import Delivery
+
+FOUND_MAX = 500
+"""One look brings back at most this many of each kind; the next look finds the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostClaim:
+    """A claim whose worker has not been heard for a while."""
+
+    run_id: RunId
+    enqueue_seq: EnqueueSeq
+    claim_id: ClaimId
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Everything that seems to have been left behind."""
+
+    overdue: tuple[ScheduleName, ...]
+    unclaimed: tuple[Delivery, ...]
+    lost: tuple[LostClaim, ...]
+    undelivered: int
+
+
+def look(pool: Pool, overdue_seconds: float, unclaimed_seconds: float, lost_seconds: float) -> Look:
+    """Look for Schedules whose bell, eligibility or bound passed `overdue_seconds` ago unanswered, deliveries published
+    `unclaimed_seconds` ago that nobody claimed, and claims silent for `lost_seconds`."""
+    with borrow(pool) as connection:
+        overdue = connection.execute(OVERDUE, {"seconds": overdue_seconds, "found_max": FOUND_MAX}).fetchall()
+        deliveries = connection.cursor(row_factory=class_row(Delivery))
+        unclaimed = deliveries.execute(UNCLAIMED, {"seconds": unclaimed_seconds, "found_max": FOUND_MAX}).fetchall()
+        claims = connection.cursor(row_factory=class_row(LostClaim))
+        lost = claims.execute(LOST, {"seconds": lost_seconds, "found_max": FOUND_MAX}).fetchall()
+        [(undelivered,)] = connection.execute(UNDELIVERED).fetchall()
+    return Look(tuple(ScheduleName(row[0]) for row in overdue), tuple(unclaimed), tuple(lost), undelivered)
+
+
+OVERDUE = sql.SQL(
+    """
+    SELECT s.authority || '/' || s.name FROM schedule s WHERE s.schedule_id IN (
+        SELECT schedule_id FROM segment
+        WHERE next_nominal_at <= (SELECT trusted_now() - make_interval(secs => %(seconds)s))
+        UNION
+        SELECT schedule_id FROM occurrence WHERE state = 'pending' AND (
+            (eligible_at <= (SELECT trusted_now() - make_interval(secs => %(seconds)s))
+             AND (waiting_reason IS NULL OR waiting_reason = 'not_yet_eligible'))
+            OR least(latest_start_at, finish_by) <= (SELECT trusted_now() - make_interval(secs => %(seconds)s))
+            OR (waiting_reason = 'overlap' AND NOT EXISTS (
+                SELECT FROM run WHERE run.schedule_id = occurrence.schedule_id
+                AND run.state IN ('queued', 'running', 'parked', 'cancelling', 'contained'))))
+    )
+    ORDER BY s.schedule_id
+    LIMIT %(found_max)s
+    """
+)
+
+UNCLAIMED = sql.SQL(
+    """
+    SELECT d.run_id, d.enqueue_seq, d.lane, d.pattern, s.authority || '/' || s.name AS schedule
+    FROM delivery d
+    JOIN run r ON r.run_id = d.run_id AND r.enqueue_seq = d.enqueue_seq AND r.state = 'queued'
+    JOIN schedule s ON s.schedule_id = r.schedule_id
+    WHERE d.state = 'PUBLISHED' AND d.published_at <= (SELECT trusted_now() - make_interval(secs => %(seconds)s))
+    ORDER BY d.published_at
+    LIMIT %(found_max)s
+    """
+)
+
+LOST = sql.SQL(
+    """
+    SELECT c.run_id, c.enqueue_seq, c.claim_id, d.pattern
+    FROM claim c
+    JOIN delivery d ON d.run_id = c.run_id AND d.enqueue_seq = c.enqueue_seq
+    WHERE c.ended_at IS NULL AND c.heartbeat_at <= (SELECT trusted_now() - make_interval(secs => %(seconds)s))
+    ORDER BY c.heartbeat_at
+    LIMIT %(found_max)s
+    """
+)
+
+UNDELIVERED = sql.SQL("SELECT count(*) FROM (SELECT FROM delivery WHERE state = 'PENDING' LIMIT 1000) AS outbox")

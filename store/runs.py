@@ -1,0 +1,372 @@
+"""Runs: claimed through a fence, performed elsewhere, settled here (IDN-1..3, IDN-5, FIN-1..4, AUT-1).
+
+`claim` and `settle` hold the Run's row, after the owner and the Pattern revision behind it; each samples after its locks.
+
+A crash before the claim commits leaves the delivery to be claimed; after it, the hop is this claim's until it is settled
+or found lost. A crash before the settle commits leaves a claim that no longer beats: whoever settles the same hop then,
+with a report or without one, judges what was left, and returns, contains or fails the Run. A settled Run is never touched
+again, and a claim that lost its fence can neither act nor settle.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg import sql
+from psycopg.rows import class_row
+
+from law.authority import Credentials, judge_authority
+from law.errors import UnknownRun
+from law.fence import judge_claim
+from law.finish import EndingName, FinishTerms, Report, RunJudgement, judge_ending, judge_lost
+from law.identity import ClaimId, DecisionId, Digest, EnqueueSeq, RunId, ScheduleName, digest_of
+from law.reasons import MEANINGS, TERMINAL, Disposition, Reason, RunState
+from law.verdict import Verdict
+from store.connection import Pool, borrow
+from store.jsonb import jsonb
+from store.locks import HeldOwner, HeldPattern, HeldRun, own_run, owner_of_run, pattern_of_run
+from store.rows import insert_rows
+from store.tables import claim as claim_table
+from store.tables import decision
+from store.turn import Turn, turn
+
+ProofValidator = Callable[[str, Mapping[str, Any]], str]
+"""(proof kind, content) → '' when the proof holds, otherwise what is wrong with it. Pure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Whether the fence let this hop in, and why not."""
+
+    granted: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Where the Run stands after this hop. `reason` is `stale_delivery` when the hop was no longer this claim's."""
+
+    run_id: str
+    schedule: ScheduleName
+    state: str
+    disposition: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a claimed hop is to do."""
+
+    schedule: ScheduleName
+    trigger_occurrence_id: str
+    run_id: RunId
+    enqueue_seq: EnqueueSeq
+    pattern: str
+    pattern_revision: str
+    pattern_digest: Digest
+    input: dict[str, Any]
+    checkpoint_state: dict[str, Any] | None
+    nominal_civil: str
+    finish_by: datetime | None
+
+
+def claim(pool: Pool, run_id: RunId, enqueue_seq: EnqueueSeq, claim_id: ClaimId, worker: str) -> Claimed:
+    """Take one hop of a Run through its fence. The same `claim_id` gets the same answer. Raises UnknownRun.
+
+    Authority is judged again: a Run whose owner or Pattern was revoked since admission is failed with that reason.
+    """
+    with turn(pool, DecisionId(claim_id), owner_of_run(run_id), pattern_of_run(run_id), own_run(run_id)) as held:
+        owners, patterns, runs = held.locked
+        if held.earlier is not None:
+            return Claimed(**held.earlier)
+        own = the_run(run_id, runs)
+        earlier = held.rows(HOP_CLAIMED, {"run_id": run_id, "enqueue_seq": enqueue_seq})
+        reason = judge_claim(RunState(own.state), own.enqueue_seq, enqueue_seq, bool(earlier))
+        if reason is not Reason.CLAIMED:
+            return Claimed(False, reason.value)
+        objection = judge_authority(credentials(own, owners, patterns))
+        if objection is not None:
+            withdraw(held, own, objection)
+            return remember(held, "claim", Claimed(False, objection.reason.value))
+        take_hop(held, own, claim_id, worker)
+        return remember(held, "claim", Claimed(True, reason.value))
+
+
+def the_run(run_id: RunId, runs: list[HeldRun]) -> HeldRun:
+    """The Run that was locked, or UnknownRun."""
+    if not runs:
+        raise UnknownRun(run_id=run_id)
+    return runs[0]
+
+
+def credentials(own: HeldRun, owners: list[HeldOwner], patterns: list[HeldPattern]) -> Credentials:
+    """What stands behind a Run at this sample. Its ceiling was spent at admission and is not asked again."""
+    return Credentials(
+        owner=owners[0].name if owners else "",
+        owner_standing=owners[0].standing if owners else None,
+        pattern=own.pattern,
+        pattern_standing=patterns[0].standing if patterns else None,
+        pattern_digest=patterns[0].digest if patterns else None,
+        pinned_digest=own.pinned_digest,
+    )
+
+
+def withdraw(held: Turn, own: HeldRun, objection: Verdict) -> None:
+    """Fail a Run whose authority is gone before it was carried any further (AUT-2)."""
+    bound = Disposition.UNTIMED if own.finish_by is None else Disposition.UNMET
+    write_run(held, own, RunJudgement(RunState.FAILED, bound, objection.reason))
+    record_decision(held, own, "claim", RunState.FAILED, objection.reason, dict(objection.evidence))
+
+
+def take_hop(held: Turn, own: HeldRun, claim_id: ClaimId, worker: str) -> None:
+    """Write the claim: the hop is this worker's until it is settled or found lost."""
+    hop = {"run_id": own.run_id, "enqueue_seq": own.enqueue_seq}
+    row = {"claim_id": claim_id, **hop, "worker": worker, "claimed_at": held.at, "heartbeat_at": held.at}
+    insert_rows(held, claim_table, [row])
+    held.write(RUN_IS_RUNNING, {"run_id": own.run_id})
+    held.write(HOP_IS_CLAIMED, hop)
+    record_decision(held, own, "claim", RunState.RUNNING, Reason.CLAIMED, {"worker": worker, "claim_id": claim_id})
+
+
+def remember(held: Turn, act: str, claimed: Claimed) -> Claimed:
+    """Leave the answer under the claim's id."""
+    held.record(act, asdict(claimed))
+    return claimed
+
+
+def work(pool: Pool, claim_id: ClaimId) -> Work:
+    """What this claim's hop is to do, read from the rows. Raises UnknownRun when there is no such claim."""
+    with borrow(pool) as connection:
+        row = connection.cursor(row_factory=class_row(Work)).execute(WORK, {"claim_id": claim_id}).fetchone()
+    if row is None:
+        raise UnknownRun(run_id=f"claimed as {claim_id}")
+    return row
+
+
+def heartbeat(pool: Pool, claim_id: ClaimId) -> bool:
+    """Say that this claim's worker lives. False: the fence has moved on and the worker should stop."""
+    with borrow(pool) as connection:
+        return connection.execute(HEARTBEAT, {"claim_id": claim_id}).fetchone() is not None
+
+
+def report(
+    pool: Pool,
+    claim_id: ClaimId,
+    ending: EndingName,
+    proof_kind: str | None,
+    proof: Mapping[str, Any] | None,
+    note: str,
+) -> bool:
+    """Keep how the Pattern says it ended, to be judged by `settle`. It proves nothing (FIN-1). The first report stands;
+    False when this claim no longer holds its hop."""
+    arguments = {"claim_id": claim_id, "ending": ending, "proof_kind": proof_kind, "note": note}
+    with borrow(pool) as connection:
+        reported = connection.execute(REPORT, {**arguments, "proof": jsonb(proof) if proof is not None else None})
+        return reported.fetchone() is not None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldClaim:
+    """A hop's claim and its report, read under the Run's lock."""
+
+    claim_id: ClaimId
+    enqueue_seq: EnqueueSeq
+    ending: EndingName | None
+    proof_kind: str | None
+    proof: dict[str, Any] | None
+    note: str | None
+    ended_at: datetime | None
+
+
+def settle(
+    pool: Pool,
+    run_id: RunId,
+    enqueue_seq: EnqueueSeq,
+    claim_id: ClaimId,
+    decision_id: DecisionId,
+    validate: ProofValidator,
+    may_return: bool,
+) -> Settled:
+    """Judge one hop's end and write it: terminal, contained, or queued again behind a new fence.
+
+    With a report its ending is judged, and its proof by `validate` at the sample; without one the worker is lost, and
+    `may_return` says whether the Pattern permits a return. The same `decision_id` gets the same answer. Raises UnknownRun.
+    """
+    with turn(pool, decision_id, own_run(run_id)) as held:
+        own = the_run(run_id, held.locked[0])
+        if held.earlier is not None:
+            return Settled(**held.earlier)
+        claims = held.records(HeldClaim, OPEN_CLAIM, {"run_id": run_id, "claim_id": claim_id})
+        if not claims or claims[0].enqueue_seq != enqueue_seq or own.enqueue_seq != enqueue_seq:
+            return Settled(str(run_id), own.schedule, own.state, own.disposition, Reason.STALE_DELIVERY.value)
+        [(in_doubt,)] = held.rows(EFFECTS_IN_DOUBT, {"run_id": run_id})
+        judged = judge_hop(own, claims[0], in_doubt, validate, may_return, held.at)
+        end_claim(held, own, claims[0], judged)
+        settled = Settled(str(run_id), own.schedule, judged.state.value, judged.disposition.value, judged.reason.value)
+        held.record("settle", asdict(settled))
+        return settled
+
+
+def judge_hop(
+    own: HeldRun, held_claim: HeldClaim, in_doubt: int, validate: ProofValidator, may_return: bool, at: datetime
+) -> RunJudgement:
+    """Ask the law what this hop's end means."""
+    terms = FinishTerms(own.finish_by, own.finish_proof)
+    earlier = Disposition(own.disposition)
+    if held_claim.ending is None:
+        return judge_lost(terms, earlier, in_doubt, may_return, own.lost_hops, at)
+    problem = ""
+    if held_claim.proof_kind is not None and held_claim.proof is not None:
+        problem = validate(held_claim.proof_kind, held_claim.proof)
+    refusal = (held_claim.note or "") if held_claim.ending == "refused" else ""
+    brought = Report(held_claim.ending, held_claim.proof_kind, problem, refusal)
+    return judge_ending(brought, terms, earlier, in_doubt, at)
+
+
+def end_claim(held: Turn, own: HeldRun, held_claim: HeldClaim, judged: RunJudgement) -> None:
+    """Write the judgement: the claim ends, the delivery closes, and the Run settles, is held, or offers its next hop."""
+    hop = {"run_id": own.run_id, "enqueue_seq": own.enqueue_seq}
+    held.write(END_CLAIM, {"claim_id": held_claim.claim_id, "at": held.at})
+    held.write(CLOSE_DELIVERY, hop)
+    held.write(EFFECTS_UNKNOWN, {"run_id": own.run_id, "at": held.at})
+    proof = held_claim.proof if judged.state is RunState.DONE else None
+    write_run(held, own, judged, proof)
+    evidence = {
+        "claim_id": held_claim.claim_id,
+        "ending": held_claim.ending,
+        "note": held_claim.note,
+        "finish_by": own.finish_by,
+        "disposition": judged.disposition,
+    }
+    known = {name: value for name, value in evidence.items() if value not in (None, "")}
+    record_decision(held, own, "settle", judged.state, judged.reason, known)
+    if judged.state is RunState.QUEUED:
+        offer_next_hop(held, own)
+
+
+def write_run(held: Turn, own: HeldRun, judged: RunJudgement, proof: Mapping[str, Any] | None = None) -> None:
+    """Write what was judged of a Run; its fence moves on when it offers another hop."""
+    queued = judged.state is RunState.QUEUED
+    lost_hops = own.lost_hops + 1 if judged.reason is Reason.RETURNED else 0
+    arguments = {
+        "run_id": own.run_id,
+        "state": judged.state,
+        "disposition": judged.disposition,
+        "reason": judged.reason,
+        "enqueue_seq": own.enqueue_seq + 1 if queued else own.enqueue_seq,
+        "lost_hops": lost_hops,
+        "proof": jsonb(proof) if proof is not None else None,
+        "proof_digest": digest_of(proof) if proof is not None else None,
+        "settled_at": held.at if judged.state in TERMINAL else None,
+    }
+    held.write(WRITE_RUN, arguments)
+
+
+def offer_next_hop(held: Turn, own: HeldRun) -> None:
+    """The same Invocation, a new fenced hop, through the outbox like the first (IDN-3)."""
+    held.write(NEXT_DELIVERY, {"run_id": own.run_id, "enqueue_seq": own.enqueue_seq, "at": held.at})
+
+
+def record_decision(
+    held: Turn, own: HeldRun, act: str, outcome: RunState, reason: Reason, evidence: dict[str, Any]
+) -> None:
+    """The durable record of what was decided about one hop (EVD-1)."""
+    row = {
+        "decision_id": held.decision_id,
+        "trigger_occurrence_id": own.trigger_occurrence_id,
+        "act": act,
+        "outcome": outcome,
+        "reason": reason,
+        "obligations": list(MEANINGS[reason].obligations),
+        "evidence": evidence,
+        "sampled_at": held.at,
+        "run_id": own.run_id,
+        "enqueue_seq": own.enqueue_seq,
+    }
+    insert_rows(held, decision, [row])
+
+
+HOP_CLAIMED = sql.SQL("SELECT claim_id FROM claim WHERE run_id = %(run_id)s AND enqueue_seq = %(enqueue_seq)s")
+
+RUN_IS_RUNNING = sql.SQL("UPDATE run SET state = 'running' WHERE run_id = %(run_id)s")
+
+HOP_IS_CLAIMED = sql.SQL(
+    "UPDATE delivery SET state = 'CLAIMED' WHERE run_id = %(run_id)s AND enqueue_seq = %(enqueue_seq)s"
+)
+
+WORK = sql.SQL(
+    """
+    SELECT s.authority || '/' || s.name AS schedule, o.trigger_occurrence_id::text AS trigger_occurrence_id,
+           c.run_id, c.enqueue_seq, o.pattern, o.pattern_revision, o.pattern_digest, o.input, k.state AS checkpoint_state,
+           coalesce(to_char(o.civil, 'YYYY-MM-DD"T"HH24:MI:SS'), '') AS nominal_civil, o.finish_by
+    FROM claim c
+    JOIN run r ON r.run_id = c.run_id
+    JOIN occurrence o ON o.trigger_occurrence_id = r.trigger_occurrence_id
+    JOIN schedule s ON s.schedule_id = r.schedule_id
+    LEFT JOIN LATERAL (
+        SELECT state FROM checkpoint k WHERE k.run_id = c.run_id ORDER BY checkpoint_seq DESC LIMIT 1
+    ) k ON true
+    WHERE c.claim_id = %(claim_id)s
+    """
+)
+
+HEARTBEAT = sql.SQL(
+    """
+    UPDATE claim SET heartbeat_at = trusted_now()
+    WHERE claim_id = %(claim_id)s AND ended_at IS NULL
+    RETURNING claim_id
+    """
+)
+
+REPORT = sql.SQL(
+    """
+    UPDATE claim SET
+        ending = coalesce(ending, %(ending)s), reported_at = coalesce(reported_at, trusted_now()),
+        proof_kind = CASE WHEN ending IS NULL THEN %(proof_kind)s ELSE proof_kind END,
+        proof = CASE WHEN ending IS NULL THEN %(proof)s ELSE proof END,
+        note = CASE WHEN ending IS NULL THEN %(note)s ELSE note END
+    WHERE claim_id = %(claim_id)s AND ended_at IS NULL
+    RETURNING claim_id
+    """
+)
+
+OPEN_CLAIM = sql.SQL(
+    """
+    SELECT claim_id, enqueue_seq, ending, proof_kind, proof, note, ended_at FROM claim
+    WHERE run_id = %(run_id)s AND claim_id = %(claim_id)s AND ended_at IS NULL
+    """
+)
+
+EFFECTS_IN_DOUBT = sql.SQL(
+    "SELECT count(*) FROM effect WHERE run_id = %(run_id)s AND state IN ('admitted', 'unknown', 'contained')"
+)
+
+END_CLAIM = sql.SQL("UPDATE claim SET ended_at = %(at)s WHERE claim_id = %(claim_id)s")
+
+CLOSE_DELIVERY = sql.SQL(
+    "UPDATE delivery SET state = 'CLOSED' WHERE run_id = %(run_id)s AND enqueue_seq = %(enqueue_seq)s"
+)
+
+EFFECTS_UNKNOWN = sql.SQL(
+    """
+    UPDATE effect SET state = 'unknown', recorded_at = %(at)s, note = 'its worker never reported a result'
+    WHERE run_id = %(run_id)s AND state = 'admitted'
+    """
+)
+
+WRITE_RUN = sql.SQL(
+    """
+    UPDATE run SET state = %(state)s, disposition = %(disposition)s, reason = %(reason)s, enqueue_seq = %(enqueue_seq)s,
+        lost_hops = %(lost_hops)s, proof = %(proof)s, proof_digest = %(proof_digest)s, settled_at = %(settled_at)s
+    WHERE run_id = %(run_id)s
+    """
+)
+
+NEXT_DELIVERY = sql.SQL(
+    """
+    INSERT INTO delivery (run_id, enqueue_seq, lane, pattern, state, created_at, publish_count)
+    SELECT run_id, enqueue_seq + 1, lane, pattern, 'PENDING', %(at)s, 0 FROM delivery
+    WHERE run_id = %(run_id)s AND enqueue_seq = %(enqueue_seq)s
+    """
+)
