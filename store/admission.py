@@ -12,17 +12,17 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from law.bounds import Bounds
-from law.routing import lane_for
 from psycopg import sql
 
 from law.authority import Credentials
+from law.bounds import Bounds
 from law.errors import UnknownSchedule
 from law.identity import DecisionId, ScheduleName, TriggerOccurrenceId, invocation_id, run_id
 from law.instants import read_instant
 from law.origin import Origin
 from law.overlap import OverlapPolicy, OverlapTerms
 from law.reasons import Disposition, OccurrenceState, RunState
+from law.routing import lane_for
 from law.selection import Candidate, Judgement, ServiceClass
 from law.selection import decide as judge_all
 from store.connection import Pool

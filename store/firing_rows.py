@@ -4,7 +4,6 @@ from typing import Any
 
 from law.bounds import Bounds
 from law.firings import Firing
-
 from law.identity import Digest, SourceKey, digest_of, trigger_occurrence_id
 from law.reasons import OccurrenceState, Reason
 from store.pinned import PinnedRevision

@@ -14,16 +14,16 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from law.bounds import Bounds, calendar_bounds
-from law.catch_up import Backlog, sort_out
-from law.firings import Firing, next_firing_at
-from law.triggers import CalendarTrigger
-from law.zone_rules import ZoneRules, civil_reading
 from psycopg import sql
 
+from law.bounds import Bounds, calendar_bounds
+from law.catch_up import Backlog, sort_out
 from law.errors import BadZoneRules, Contradiction, CycleCollision, UnknownSchedule
+from law.firings import Firing, next_firing_at
 from law.identity import DecisionId, RevisionNumber, ScheduleName, SourceKey
 from law.reasons import MEANINGS, OccurrenceState, Reason
+from law.triggers import CalendarTrigger
+from law.zone_rules import ZoneRules, civil_reading
 from store.connection import Pool
 from store.firing_rows import calendar_row, settled
 from store.jsonb import jsonb

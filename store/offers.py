@@ -9,10 +9,9 @@ commit leaves no Occurrence, and the event may be offered again; a crash after i
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from law.bounds import Bounds, event_bounds
-from law.triggers import ExternalTrigger
 from psycopg import sql
 
+from law.bounds import Bounds, event_bounds
 from law.errors import BadInput, ContentChanged, UnknownSchedule
 from law.identity import (
     DecisionId,
@@ -27,6 +26,7 @@ from law.identity import (
 )
 from law.origin import Origin, granted_class
 from law.selection import ServiceClass
+from law.triggers import ExternalTrigger
 from store.connection import Pool
 from store.firing_rows import work_columns
 from store.jsonb import dumps

@@ -7,12 +7,12 @@ rules that the store no longer has.
 
 from dataclasses import dataclass
 
-from law.zone_rules import ZoneRules, check_rules
 from psycopg import sql
 
 from law.errors import BadZoneRules
 from law.identity import RevisionNumber, ScheduleName
 from law.schedule import ScheduleDocument, check_document
+from law.zone_rules import ZoneRules, check_rules
 from store.connection import Connection
 
 CACHED_REVISIONS_MAX = 10_000

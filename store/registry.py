@@ -6,23 +6,26 @@ the operator's act of applying; one who was revoked stays revoked.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from law.firings import check_cycle, next_firing_at
-from law.triggers import CalendarTrigger
-from law.zone_rules import ZoneRules
 from psycopg import sql
 
 from law.errors import UnknownPattern, UnknownSchedule
+from law.firings import check_cycle, next_firing_at
 from law.identity import DecisionId, Digest, RevisionNumber, ScheduleName
 from law.schedule import ScheduleDocument, revision_digest
+from law.triggers import CalendarTrigger
+from law.zone_rules import ZoneRules
 from store.connection import Pool, borrow
 from store.locks import SCHEDULE, HeldPattern, HeldSchedule, named, own_schedule, pattern_of
 from store.rows import insert_rows
 from store.tables import activation, schedule_revision, segment
 from store.turn import Lock, Turn, turn
 from store.zone_rules import installed_rules
+
+COLLISIONS_FROM = datetime(2024, 1, 1, tzinfo=UTC)
+"""Where registration begins to look for two firings in one cycle: a leap year, so that every kind of year is seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def rules_of(document: ScheduleDocument) -> ZoneRules | None:
     if not isinstance(document.trigger, CalendarTrigger):
         return None
     rules = installed_rules(document.trigger.zone)
-    check_cycle(document.schedule, document.trigger, document.cycle, rules)
+    check_cycle(document.schedule, document.trigger, document.cycle, rules, COLLISIONS_FROM)
     return rules
 
 
