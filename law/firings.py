@@ -24,7 +24,7 @@ CYCLE_SIGHT = timedelta(days=1500)
 CYCLE_SIGHT_COUNT = 2_000
 """How far registration looks for two firings in one cycle: four years, or this many firings."""
 
-FIRST_INSTANT = datetime(1900, 1, 3, tzinfo=UTC)
+FIRST_INSTANT = datetime(1800, 1, 3, tzinfo=UTC)
 LAST_INSTANT = datetime(9990, 1, 1, tzinfo=UTC)
 
 
@@ -118,8 +118,14 @@ def count_firings(trigger: CalendarTrigger, cycle: Cycle, rules: ZoneRules, star
     count = 0
     while start < end:
         day = civil_reading(rules, start)[0].date()
-        begins, ends = midnight(rules, day), midnight(rules, day + ONE_DAY)
-        if begins == start and ends is not None and ends <= end and ends - begins == ONE_DAY:
+        before, begins, ends = (midnight(rules, day + ONE_DAY * days) for days in (-1, 0, 1))
+        if (
+            begins == start
+            and ends is not None
+            and ends <= end
+            and before == start - ONE_DAY
+            and ends == start + ONE_DAY
+        ):
             count, start = count + trigger.count_on(day), ends
             continue
         until = min(end, ends or start + ONE_DAY)

@@ -16,8 +16,8 @@ GapPolicy = Literal["skip", "advance", "fail"]
 
 DATES_MAX = 10_000
 A_DAY = timedelta(days=1)
-FIRST_CIVIL = datetime(1900, 1, 1)
-"""Nothing rings before zones were kept."""
+FIRST_CIVIL = datetime(1800, 1, 1)
+"""Nothing rings before zone data begins."""
 
 
 def validate_civil(value: Any) -> datetime:

@@ -1,4 +1,4 @@
-"""JSON as it goes into PostgreSQL: instants as text with a `Z`, ids as text, enumerations by their value."""
+"""JSON as it goes into PostgreSQL and out to people: instants as text with a `Z`, civil times without, ids as text."""
 
 import json
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ def dumps(value: Any) -> str:
 def plain(value: object) -> object:
     """What JSON has no word for, in ours."""
     if isinstance(value, datetime):
-        return instant_text(value)
+        return instant_text(value) if value.tzinfo else value.isoformat()
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, UUID | Enum):
