@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nightbell.home import Home
-from nightbell.stack_problem import StackProblem
+from nightbell.problems import StackProblem
 
 ACCOUNTS = ("nightbell", "postgres", "nobody")
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from nightbell.stack_problem import StackProblem
+from nightbell.problems import StackProblem
 
 FOLDERS = ("postgres", "temporal", "logs", "run", "files")
 

@@ -5,7 +5,7 @@ import socket
 import psutil
 
 from nightbell.home import Ports
-from nightbell.stack_problem import StackProblem
+from nightbell.problems import StackProblem
 
 LOOPBACK = "127.0.0.1"
 

@@ -24,7 +24,7 @@ from nightbell.accounts import Account, account_for, give_cluster
 from nightbell.home import Home
 from nightbell.ports import LOOPBACK
 from nightbell.processes import end, identify, last_lines, quote, spawn
-from nightbell.stack_problem import StackProblem
+from nightbell.problems import StackProblem
 from nightbell.wheels import POSTGRES_WHEEL, find_binary
 
 MAJOR_VERSION = "18"

@@ -18,7 +18,7 @@ import psutil
 
 from nightbell.accounts import Account, descent
 from nightbell.home import Home, ProcessIdentity
-from nightbell.stack_problem import StackProblem
+from nightbell.problems import StackProblem
 
 HOME_MARK = "NIGHTBELL_HOME"
 LOG_BYTES_MAX = 16 * 1024 * 1024

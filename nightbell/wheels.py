@@ -6,7 +6,7 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-from nightbell.stack_problem import StackProblem
+from nightbell.problems import StackProblem
 
 
 @dataclass(frozen=True, slots=True)
