@@ -23,8 +23,8 @@ from psycopg import sql
 from nightbell.accounts import Account, account_for, give_cluster
 from nightbell.home import Home
 from nightbell.ports import LOOPBACK
-from nightbell.processes import end, identify, last_lines, quote, spawn
 from nightbell.problems import StackProblem
+from nightbell.processes import end, identify, last_lines, quote, spawn
 from nightbell.wheels import POSTGRES_WHEEL, find_binary
 
 MAJOR_VERSION = "18"

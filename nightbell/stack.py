@@ -19,8 +19,8 @@ from pathlib import Path
 from nightbell.home import Home, Ports, ProcessIdentity, StackState, is_locked, prepare_home, read_state, write_state
 from nightbell.ports import LOOPBACK
 from nightbell.postgres_server import address
-from nightbell.processes import belongs_to, end, is_alive, last_lines, quote, wait_gone
 from nightbell.problems import StackProblem
+from nightbell.processes import belongs_to, end, is_alive, last_lines, quote, wait_gone
 from nightbell.supervisor import STOP_ORDER, STOPS, Plan, serve
 from nightbell.wheels import POSTGRES_WHEEL, TEMPORAL_WHEEL, find_binary
 

