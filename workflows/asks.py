@@ -8,7 +8,7 @@ a `decision_id` made by the asker: an activity that is tried again asks the same
 the record instead of deciding twice (WIN-4). Instants are aware UTC; `wake_at` is a hint, never an authority (WIN-7).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from temporalio import activity
@@ -94,6 +94,7 @@ class OfferAsk:
     it through the client or the command line, which write it to the store and then wake this Schedule."""
 
     schedule: str
+    decision_id: str
     source: str
     event_id: str
     requested_class: str = ""
@@ -160,6 +161,7 @@ class SettleAsk:
     enqueue_seq: int
     claim_id: str
     decision_id: str
+    pattern: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +184,11 @@ class SweepAsk:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    started: int = 0
-    """Schedule workflows that were missing and were started."""
     woken: int = 0
     """Schedules whose bell or bound passed without anybody asking."""
     republished: int = 0
     recovered: int = 0
     """Runs whose worker was lost and which were returned, contained or failed."""
-    notes: list[str] = field(default_factory=list[str])
 
 
 # --- the signatures that `activities/` answers ----------------------------------------------------------------------
@@ -233,13 +232,7 @@ async def perform(ask: PerformAsk) -> Performed:
 
 @activity.defn
 async def settle(ask: SettleAsk) -> Settled:
-    """The terminal Run decision, or the offer of a next hop."""
-    raise NotImplementedError
-
-
-@activity.defn
-async def recover(ask: SettleAsk) -> Settled:
-    """Decide what becomes of a hop whose worker is gone: contain, return to a checkpoint, or fail as lost."""
+    """The terminal Run decision, or the offer of a next hop; of a hop whose worker is gone, what it left is decided."""
     raise NotImplementedError
 
 

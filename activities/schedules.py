@@ -1,0 +1,66 @@
+"""What rang, and what may begin: each activity is one commit of the store."""
+
+from concurrent.futures import Executor
+from dataclasses import asdict
+from uuid import UUID
+
+from temporalio import activity
+
+from activities.border import ask
+from law.identity import DecisionId, ScheduleName
+from law.origin import read_class, read_origin
+from store import admission, occurrences, offers
+from store.connection import Pool
+from workflows import asks
+
+
+class ScheduleActivities:
+    """Answers for one Schedule, and for whoever else is due."""
+
+    def __init__(self, pool: Pool, threads: Executor) -> None:
+        self._pool = pool
+        self._threads = threads
+
+    @activity.defn
+    async def materialize(self, question: asks.MaterializeAsk) -> asks.Materialized:
+        """Make every due firing one durable Occurrence."""
+        found = await ask(
+            self._threads,
+            occurrences.materialize,
+            self._pool,
+            ScheduleName(question.schedule),
+            DecisionId(UUID(question.decision_id)),
+        )
+        return asks.Materialized(**asdict(found))
+
+    @activity.defn
+    async def decide(self, question: asks.DecideAsk) -> asks.Decided:
+        """The authoritative conditional admission commit."""
+        decided = await ask(
+            self._threads,
+            admission.decide,
+            self._pool,
+            ScheduleName(question.schedule),
+            DecisionId(UUID(question.decision_id)),
+        )
+        lines = [asks.OutcomeLine(**asdict(outcome)) for outcome in decided.outcomes]
+        return asks.Decided(decided.schedule, lines, decided.wake_at, decided.undelivered)
+
+    @activity.defn
+    async def offer(self, question: asks.OfferAsk) -> asks.Offered:
+        """Make an external firing one durable Occurrence."""
+        offered = await ask(self._threads, offer_by_name, self._pool, question)
+        return asks.Offered(**{**asdict(offered), "trigger_occurrence_id": str(offered.trigger_occurrence_id)})
+
+
+def offer_by_name(pool: Pool, question: asks.OfferAsk) -> offers.Offered:
+    """Offer an event that is nothing but its name. Raises BadInput for a class or an origin that there is not."""
+    asked = offers.Offer(
+        schedule=ScheduleName(question.schedule),
+        source=question.source,
+        event_id=question.event_id,
+        requested_class=read_class(question.requested_class),
+        origin=read_origin(question.origin),
+        principal=question.principal,
+    )
+    return offers.offer(pool, asked, DecisionId(UUID(question.decision_id)))

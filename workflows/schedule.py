@@ -1,0 +1,201 @@
+"""One durable workflow a Schedule: it wakes, asks, relays and shows (DESIGN §9). It decides nothing.
+
+Its loop is three questions, each a commit of its own in PostgreSQL: what rang (materialize), what may begin (decide), what
+is on its way (publish). Then it sleeps to the hint it was given, or until somebody rings. Everything it knows is for show
+and may be lost with its history: the next materialize finds again whatever is due.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from temporalio import workflow
+from temporalio.common import SearchAttributeKey, VersioningBehavior
+from temporalio.workflow import ContinueAsNewVersioningBehavior
+
+from workflows import asks
+from workflows.terms import COMMIT
+
+SHOWN_OUTCOMES_MAX = 10
+HISTORY_EVENTS_MAX = 500
+ROUND_FLOOR = timedelta(milliseconds=50)
+"""A hint that has passed already is followed at once, but never in a busy loop."""
+LIFE = timedelta(days=1)
+
+SCHEDULE = SearchAttributeKey.for_keyword("NightbellSchedule")
+CLASS = SearchAttributeKey.for_keyword("NightbellClass")
+STATE = SearchAttributeKey.for_keyword("NightbellState")
+NEXT_AT = SearchAttributeKey.for_datetime("NightbellNextAt")
+
+
+@dataclass(slots=True)
+class Shown:
+    """All that survives continue-as-new: what the UI shows, and what is asked next."""
+
+    schedule: str
+    revision: int | None = None
+    service_class: str = ""
+    next_nominal_at: datetime | None = None
+    next_civil: str = ""
+    halted: str = ""
+    wake_at: datetime | None = None
+    rounds: int = 0
+    undelivered: int = 0
+    outcomes: list[asks.OutcomeLine] = field(default_factory=list[asks.OutcomeLine])
+    rung: bool = True
+    """Somebody rang, or the workflow has just begun: ask now, do not sleep."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferMessage:
+    """An external firing by name alone; see `asks.OfferAsk`."""
+
+    source: str
+    event_id: str
+    requested_class: str = ""
+    origin: str = "operator"
+    principal: str = ""
+
+
+@workflow.defn(versioning_behavior=VersioningBehavior.PINNED)
+class ScheduleWorkflow:
+    """The progress of one Schedule."""
+
+    @workflow.init
+    def __init__(self, shown: Shown) -> None:
+        self.shown = shown
+        self.began_at = workflow.now()
+
+    @workflow.run
+    async def run(self, shown: Shown) -> None:
+        while True:
+            await self.round()
+            await self.sleep()
+            if self.is_long():
+                await workflow.wait_condition(workflow.all_handlers_finished)
+                workflow.continue_as_new(
+                    self.shown, initial_versioning_behavior=ContinueAsNewVersioningBehavior.AUTO_UPGRADE
+                )
+
+    async def round(self) -> None:
+        """The three questions. What a handler rings while they are asked is asked about again."""
+        self.shown.rung = False
+        await self.materialize()
+        await self.decide()
+        if self.shown.undelivered:
+            await self.publish()
+        self.shown.rounds += 1
+        self.show()
+
+    async def materialize(self) -> None:
+        """What rang?"""
+        shown = self.shown
+        found = await workflow.execute_activity(
+            asks.materialize,
+            asks.MaterializeAsk(
+                shown.schedule, str(workflow.uuid4()), shown.revision, shown.next_nominal_at, shown.wake_at
+            ),
+            summary=f"what rang, revision {shown.revision or 'first'}, nominal {shown.next_civil or 'none yet'}",
+            **COMMIT,
+        )
+        shown.revision, shown.service_class = found.revision, found.service_class
+        shown.next_nominal_at, shown.next_civil, shown.halted = found.next_nominal_at, found.next_civil, found.halted
+
+    async def decide(self) -> None:
+        """What may begin?"""
+        shown = self.shown
+        decided = await workflow.execute_activity(
+            asks.decide,
+            asks.DecideAsk(shown.schedule, str(workflow.uuid4()), shown.revision),
+            summary="what may begin",
+            **COMMIT,
+        )
+        shown.wake_at, shown.undelivered = decided.wake_at, decided.undelivered
+        shown.outcomes = (shown.outcomes + decided.outcomes)[-SHOWN_OUTCOMES_MAX:]
+
+    async def publish(self) -> None:
+        """What is on its way?"""
+        published = await workflow.execute_activity(
+            asks.publish,
+            asks.PublishAsk(self.shown.schedule),
+            summary=f"hand over {self.shown.undelivered}",
+            **COMMIT,
+        )
+        self.shown.undelivered = published.remaining
+
+    async def sleep(self) -> None:
+        """Sleep to the hint, or until somebody rings."""
+        wake_at = self.shown.wake_at
+        patience = LIFE if wake_at is None else min(LIFE, max(ROUND_FLOOR, wake_at - workflow.now()))
+        try:
+            await workflow.wait_condition(
+                lambda: self.shown.rung,
+                timeout=patience,
+                timeout_summary=f"until {self.shown.next_civil or 'somebody rings'}",
+            )
+        except TimeoutError:
+            self.shown.rung = True
+
+    def is_long(self) -> bool:
+        """Whether this history has grown enough to begin another, or a newer version waits for it."""
+        info = workflow.info()
+        return (
+            info.is_continue_as_new_suggested()
+            or info.get_current_history_length() >= HISTORY_EVENTS_MAX
+            or workflow.now() - self.began_at >= LIFE
+            or info.is_target_worker_deployment_version_changed()
+        )
+
+    @workflow.signal(description="Look again now: something may have changed. Needs no argument.")
+    def reconsider(self) -> None:
+        self.shown.rung = True
+
+    @workflow.update(description="An external firing by its source and event id. Repeating it changes nothing.")
+    async def offer(self, message: OfferMessage) -> asks.Offered:
+        offered = await workflow.execute_activity(
+            asks.offer,
+            asks.OfferAsk(
+                self.shown.schedule,
+                str(workflow.uuid4()),
+                message.source,
+                message.event_id,
+                message.requested_class,
+                message.origin,
+                message.principal,
+            ),
+            summary=f"{message.source}: {message.event_id}"[:200],
+            **COMMIT,
+        )
+        self.shown.rung = True
+        return offered
+
+    @offer.validator
+    def check_offer(self, message: OfferMessage) -> None:
+        if not message.source or not message.event_id:
+            raise ValueError("source and event_id name the firing, and both are needed")
+
+    @workflow.query(description="What this Schedule did last and what it waits for.")
+    def progress(self) -> Shown:
+        return self.shown
+
+    def show(self) -> None:
+        """Tell the UI."""
+        shown = self.shown
+        state = "halted" if shown.halted else "waiting" if shown.wake_at else "idle"
+        updates = [SCHEDULE.value_set(shown.schedule), CLASS.value_set(shown.service_class), STATE.value_set(state)]
+        updates.append(NEXT_AT.value_set(shown.wake_at) if shown.wake_at else NEXT_AT.value_unset())
+        workflow.upsert_search_attributes(updates)
+        workflow.set_current_details(details(shown))
+
+
+def details(shown: Shown) -> str:
+    """What a person reads on the workflow's page, as a Markdown list."""
+    lines = [
+        f"- **{shown.schedule}**, revision {shown.revision}, {shown.service_class}",
+        f"- next firing: {shown.next_civil or 'when somebody rings'}",
+        f"- looks again: {shown.wake_at.isoformat(timespec='seconds') if shown.wake_at else 'when somebody rings'}",
+    ]
+    if shown.halted:
+        lines.append(f"- **halted**: {shown.halted}")
+    lines.append(f"- last {len(shown.outcomes)} Occurrences, newest first:" if shown.outcomes else "- nothing rang yet")
+    lines += [f"  - `{one.key}` {one.state}, {one.reason}" for one in reversed(shown.outcomes)]
+    return "\n".join(lines)
