@@ -1,0 +1,5 @@
+"""`python -m nightbell`."""
+
+from nightbell.cli import main
+
+main()

@@ -1,0 +1,74 @@
+"""`nightbell`: the command line (DESIGN §11). Every command takes `--json`.
+
+Exit codes: 0 done, 2 usage, 3 refused by law, 4 a server cannot be reached. A refusal is a code and a sentence on standard
+error, or `error` in the JSON.
+"""
+
+import json
+import sys
+from typing import Any
+
+import click
+import typer
+
+from law.errors import Contradiction
+from nightbell.commands import deploying, firings, ledger, schedules, stacks
+from nightbell.problems import StackProblem
+from nightbell.worker_process import leave
+from store.errors import StoreProblem
+
+DONE, USAGE, REFUSED, UNREACHABLE, INTERRUPTED = 0, 2, 3, 4, 130
+
+app = typer.Typer(
+    name="nightbell",
+    help="A scheduler that tells the truth about time: one ring, one durable Occurrence, one recorded decision.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+for commands in (stacks, firings, schedules, ledger, deploying):
+    commands.add_to(app)
+
+
+def main() -> None:
+    """The console script: run one command and leave with its exit code."""
+    leave(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; every refusal becomes its sentence and exit code."""
+    as_json = "--json" in arguments
+    try:
+        answered = app(arguments, standalone_mode=False, prog_name="nightbell")
+        return answered if isinstance(answered, int) else DONE
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.exceptions.NoArgsIsHelpError as helped:
+        sys.stdout.write(helped.format_message() + "\n")
+        return USAGE
+    except click.UsageError as problem:
+        return refuse(as_json, USAGE, "usage", problem.format_message())
+    except click.ClickException as problem:
+        return refuse(as_json, USAGE, "usage", problem.format_message())
+    except Contradiction as problem:
+        return refuse(as_json, REFUSED, problem.code, problem.sentence, problem.fields, problem.obligation)
+    except StackProblem as problem:
+        return refuse(as_json, UNREACHABLE, problem.code, problem.sentence)
+    except StoreProblem as problem:
+        return refuse(as_json, UNREACHABLE, "store_unreachable", str(problem))
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+
+
+def refuse(
+    as_json: bool, code: int, reason: str, sentence: str, fields: dict[str, Any] | None = None, obligation: str = ""
+) -> int:
+    """Say no: the reason code and a sentence, for a person or for a program."""
+    if as_json:
+        named = {name: str(value) for name, value in (fields or {}).items()}
+        error = {"code": reason, "sentence": sentence, "obligation": obligation or None, **named}
+        sys.stdout.write(json.dumps({"error": error}, indent=2) + "\n")
+    else:
+        sys.stderr.write(f"{reason}: {sentence}{f' ({obligation})' if obligation else ''}\n")
+    return code

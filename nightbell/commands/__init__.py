@@ -1,0 +1,1 @@
+"""The commands of `nightbell`, one module a subject."""
