@@ -1,9 +1,9 @@
 """One private folder that holds everything an embedded stack owns.
 
-`postgres/` the cluster, `temporal/` its history file, `files/` what Patterns write, `logs/` and `run/` what may be thrown
-away. `state.json` remembers ports and processes and is replaced whole: a crash leaves the old one or the new one. The
-lock in `run/` is held by the supervisor for its life, so two `up`s of one home cannot race and the kernel drops it with
-its holder. Nothing outside the folder is ever created, owned or re-moded.
+`postgres/` the cluster, `temporal/` its history file, `files/` what Patterns write, `logs/` and `run/` what may be
+thrown away. `state.json` remembers ports and processes and is replaced whole: a crash leaves the old or the new one.
+The lock in `run/` is held by the supervisor for its life, so two `up`s of one home cannot race and the kernel drops it
+with its holder. Nothing outside the folder is ever created, owned or re-moded.
 """
 
 import fcntl
@@ -123,7 +123,8 @@ def prepare_home(home: Home) -> None:
     except OSError as problem:
         raise StackProblem(
             "home_not_writable",
-            f"The home {home.path} cannot be written: {problem.strerror}. Choose another with --home or NIGHTBELL_HOME.",
+            f"The home {home.path} cannot be written: {problem.strerror}. "
+            "Choose another with --home or NIGHTBELL_HOME.",
         ) from problem
 
 
@@ -145,8 +146,8 @@ def require_home(home: Home) -> None:
         return
     raise StackProblem(
         "home_not_ours",
-        f"The folder {home.path} holds other things ({', '.join(sorted(names - set(FOLDERS))[:3])}) and never was a home. "
-        "Choose an empty or new folder with --home or NIGHTBELL_HOME.",
+        f"The folder {home.path} holds other things ({', '.join(sorted(names - set(FOLDERS))[:3])}) and never was a "
+        "home. Choose an empty or new folder with --home or NIGHTBELL_HOME.",
     )
 
 
@@ -164,7 +165,8 @@ def read_state(home: Home) -> StackState:
         raise StackProblem(
             "home_damaged",
             f"The home {home.path} is damaged: {home.state_path.name} cannot be read. It only holds ports and process "
-            "numbers: when no server of this home runs, move it away and run `nightbell up` again. Nothing was changed.",
+            "numbers: when no server of this home runs, move it away and run `nightbell up` again. "
+            "Nothing was changed.",
         ) from problem
 
 

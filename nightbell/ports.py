@@ -28,7 +28,8 @@ def required_port(name: str, port: int) -> int:
     if not is_free(port):
         raise StackProblem(
             "port_in_use",
-            f"Port {port} for {name} is in use{by_whom(port)}. Stop it, ask for another port, or give none for a free one.",
+            f"Port {port} for {name} is in use{by_whom(port)}. "
+            "Stop it, ask for another port, or give none for a free one.",
         )
     return port
 
@@ -60,7 +61,7 @@ def by_whom(port: int) -> str:
     """Who listens there, as far as this user may see."""
     try:
         listeners = [item for item in psutil.net_connections("tcp") if item.status == psutil.CONN_LISTEN]
-        pid = next(item.pid for item in listeners if item.laddr.port == port and item.pid)
+        pid = next(item.pid for item in listeners if item.laddr and item.laddr.port == port and item.pid)
         return f" by {psutil.Process(pid).name()} (process {pid})"
     except (psutil.Error, StopIteration, OSError):
         return " by another process"

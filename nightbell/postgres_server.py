@@ -1,9 +1,9 @@
 """PostgreSQL of the embedded stack: a cluster made whole or not at all, and refused rather than repaired.
 
-A cluster is made beside its place and renamed into it, so that a crash in between leaves nothing half made. A cluster that
-was there and is gone, or is another version's, is said and left alone: an empty one in its stead would forget what was
-admitted. The password is generated, lives in one private file in libpq's own format, and every address we hand
-out names that file instead of the secret. fsync is on: admission is only as durable as its commit.
+A cluster is made beside its place and renamed into it, so that a crash in between leaves nothing half made. A cluster
+that was there and is gone, or is another version's, is said and left alone: an empty one in its stead would forget what
+was admitted. The password is generated, lives in one private file in libpq's own format, and every address we hand out
+names that file instead of the secret. fsync is on: admission is only as durable as its commit.
 """
 
 import os
@@ -11,6 +11,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,10 @@ ROLE = "nightbell"
 DATABASE = "nightbell"
 EMPTY_HOME_BYTES = 300 * 1024 * 1024
 RUNNING_HOME_BYTES = 64 * 1024 * 1024
+BACKENDS_GONE_WITHIN_SECONDS = 10.0
 NO_SPACE = "No space left on device"
+PORT_TAKEN = "Address already in use"
+PASSWORD_PROBLEMS = ("password authentication failed", "no password supplied")
 
 SETTINGS = {
     "listen_addresses": LOOPBACK,
@@ -77,11 +81,13 @@ class PostgresServer:
         return spawn(self.command(), self.home, log, clean(environment), self.account, signal.SIGINT)
 
     def is_ready(self) -> bool:
-        """Whether it lets us in."""
+        """Whether it lets us in. Raises StackProblem when it serves and our password is not its."""
         try:
             with psycopg.connect(address(self.home, self.port, "postgres"), connect_timeout=2):
                 return True
-        except psycopg.OperationalError:
+        except psycopg.Error as problem:
+            if any(word in str(problem) for word in PASSWORD_PROBLEMS):
+                raise damaged(self, f"its password file {self.home.pgpass_path} does not fit its cluster") from problem
             return False
 
 
@@ -98,7 +104,8 @@ def address(home: Home, port: int, database: str = DATABASE) -> str:
 
 
 def require_cluster(server: PostgresServer, cluster_made: bool) -> None:
-    """Make the cluster if this home never had one; else see that it can be ours. Raises StackProblem, changes nothing."""
+    """Make the cluster if this home never had one; else see that it can be ours. Raises StackProblem and leaves what is
+    there as it is."""
     require_space(server.home, RUNNING_HOME_BYTES if server.data_path.exists() else EMPTY_HOME_BYTES)
     if not server.data_path.exists():
         if cluster_made:
@@ -124,8 +131,8 @@ def damaged(server: PostgresServer, what: str) -> StackProblem:
     """The sentence about a cluster that we refuse to touch."""
     return StackProblem(
         "home_damaged",
-        f"The home {server.home.path} is damaged: {what}. Nothing was changed: put it back from a backup, or choose another "
-        "home with --home.",
+        f"The home {server.home.path} is damaged: {what}. Nothing was changed: put it back from a backup, "
+        "or choose another home with --home.",
     )
 
 
@@ -135,8 +142,8 @@ def require_space(home: Home, needed_bytes: int) -> None:
     if free_bytes < needed_bytes:
         raise StackProblem(
             "disk_full",
-            f"The disk of {home.path} is full: {free_bytes // 2**20} MB are free and {needed_bytes // 2**20} MB are needed. "
-            "Free some space and start again. Nothing was changed.",
+            f"The disk of {home.path} is full: {free_bytes // 2**20} MB are free and {needed_bytes // 2**20} MB are "
+            "needed. Free some space and start again. Nothing was changed.",
         )
 
 
@@ -183,39 +190,51 @@ def refusal(home: Home, name: str, since_bytes: int = 0) -> StackProblem:
     """What PostgreSQL said when it did not start, in one sentence."""
     lines = last_lines(home.log_path(name), since_bytes)
     if any(NO_SPACE in line for line in lines):
-        return StackProblem(
-            "disk_full", f"The disk of {home.path} is full; PostgreSQL stopped. Nothing was changed.{quote(lines)}"
-        )
+        full = f"The disk of {home.path} is full; PostgreSQL stopped. Nothing was changed.{quote(lines)}"
+        return StackProblem("disk_full", full)
+    if any(PORT_TAKEN in line for line in lines):
+        return StackProblem("port_in_use", f"PostgreSQL's port was taken meanwhile.{quote(lines)}")
     return StackProblem(
         "postgres_refused",
-        f"PostgreSQL did not start over {home.postgres_path / 'data'}.{quote(lines)} Its whole log is {home.log_path(name)}.",
+        f"PostgreSQL did not start over {home.postgres_path / 'data'}.{quote(lines)} "
+        f"Its whole log is {home.log_path(name)}.",
     )
 
 
 def recover_stale_lock(server: PostgresServer) -> None:
-    """Stop a server of this cluster that outlived its supervisor, and drop a lock whose number a stranger carries now.
+    """Stop a server of this cluster that outlived its supervisor, and drop a lock that PostgreSQL would stumble over.
 
-    PostgreSQL itself clears the lock of a dead server. The lock is only dropped here when no process at all works in
-    this cluster, so its own check for surviving backends is never weakened.
+    It clears the lock of a dead server itself, but not an empty one, nor one whose number is carried by a stranger or
+    by the dead that nobody buried. The lock is only dropped when no process at all works in this cluster, so
+    PostgreSQL's own check for surviving backends is never weakened.
     """
     lock = server.data_path / "postmaster.pid"
     if not lock.is_file():
         return
-    holder = identify(int(lock.read_text(encoding="ascii").split("\n", 1)[0]))
-    if holder is None:
-        return
-    if works_in(holder.pid, server.data_path):
+    first = lock.read_text(encoding="ascii", errors="replace").split("\n", 1)[0].strip()
+    holder = identify(int(first)) if first.isdigit() else None
+    if holder is not None and works_in(holder.pid, server.data_path):
         end(holder, server.home, signal.SIGINT, grace_seconds=30.0)
-    elif not any(works_in(pid, server.data_path) for pid in psutil.pids()):
+    if is_deserted(server.data_path) and (not first.isdigit() or psutil.pid_exists(int(first))):
         lock.unlink(missing_ok=True)
 
 
 def works_in(pid: int, data_path: Path) -> bool:
     """Whether the process has the cluster as its working folder, as every PostgreSQL process of it does."""
     try:
-        return psutil.Process(pid).cwd() == str(data_path)
+        return psutil.Process(pid).cwd() == os.path.realpath(data_path)
     except (psutil.Error, OSError):
         return False
+
+
+def is_deserted(data_path: Path) -> bool:
+    """Whether no process works in the cluster any more; those whose postmaster was killed are given time to notice."""
+    limit = time.monotonic() + BACKENDS_GONE_WITHIN_SECONDS
+    while any(works_in(pid, data_path) for pid in psutil.pids()):
+        if time.monotonic() > limit:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def require_database(server: PostgresServer) -> None:

@@ -1,7 +1,7 @@
 """What keeps a command from reaching its servers: one sentence for a person, exit code 4, and data left as it was.
 
-Every failure of a server, a home or a wheel becomes one `StackProblem` where it is first understood. Nothing is repaired
-by deleting: whoever raises one has changed no data.
+Every failure of a server, a home or a wheel becomes one `StackProblem` where it is first understood. Nothing is
+repaired by deleting: whoever raises one has changed no data.
 """
 
 

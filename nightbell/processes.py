@@ -2,12 +2,13 @@
 
 A process is known by its number and the moment it started, and is only signalled after both were checked and it carries
 this home in its environment or command line: a number that was reused is never hurt. Children stand in sessions of
-their own (a terminal's Ctrl-C reaches the supervisor only) and die with their parent, by the kernel's word where it has one
-(Linux), by the next `up` elsewhere.
+their own (a terminal's Ctrl-C reaches the supervisor only) and die with their parent, by the kernel's word where it has
+one (Linux), by the next `up` elsewhere.
 """
 
 import os
 import signal
+import site
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -112,6 +113,15 @@ def spawn(
             )
     except (OSError, subprocess.SubprocessError) as problem:
         raise StackProblem("cannot_start", f"{command[0]} cannot be started: {problem}.") from problem
+
+
+def import_path() -> dict[str, str]:
+    """What lets another interpreter import us where we are not installed but run from a checkout."""
+    root = str(Path(__file__).resolve().parents[1])
+    if root in (*site.getsitepackages(), site.getusersitepackages()):
+        return {"PYTHONSAFEPATH": "1"}
+    known = os.environ.get("PYTHONPATH", "")
+    return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(part for part in (root, known) if part)}
 
 
 def roll(log_path: Path) -> None:

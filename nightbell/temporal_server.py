@@ -1,7 +1,8 @@
 """Temporal of the embedded stack: the development server with its UI, on one history file.
 
-It carries time and never decides: its file is written ahead (WAL) without an fsync a step, since PostgreSQL is the truth
-and a Temporal that was lost whole is rebuilt from it. Its timers are tightened: the default may fire a second late.
+It carries time and never decides: its file is written ahead (WAL) without an fsync a step, since PostgreSQL is the
+truth and a Temporal that was lost whole is rebuilt from it. Its timers are tightened: the default may fire a second
+late.
 """
 
 import subprocess
@@ -37,7 +38,7 @@ TIME_SKIPPING_CONFIGURATION: Mapping[str, str] = {
 class TemporalServer:
     """The home's Temporal and what it needs to be started.
 
-    `file` False keeps its history in memory; `time_skipping` lets a test's workflows run on a virtual clock of their own.
+    `file` False keeps its history in memory; `time_skipping` lets a test's workflows run on virtual clocks.
     """
 
     home: Home
@@ -108,8 +109,10 @@ def temporal_refusal(home: Home, since_bytes: int) -> StackProblem:
         return StackProblem(
             "disk_full", f"The disk of {home.path} is full; Temporal stopped. Nothing was changed.{quote(lines)}"
         )
+    if any("address already in use" in line.lower() for line in lines):
+        return StackProblem("port_in_use", f"Temporal's port was taken meanwhile.{quote(lines)}")
     return StackProblem(
         "temporal_refused",
-        f"Temporal did not start over {home.temporal_path}.{quote(lines)} Its whole log is {home.log_path('temporal')}. "
-        "PostgreSQL holds the truth: with the stack down, that folder may be moved away and is rebuilt.",
+        f"Temporal did not start over {home.temporal_path}.{quote(lines)} Its whole log is {home.log_path('temporal')}."
+        " PostgreSQL holds the truth: with the stack down, that folder may be moved away and is rebuilt.",
     )

