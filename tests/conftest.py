@@ -10,7 +10,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -170,16 +170,16 @@ def clock(database_url: str) -> Clock:
 
 
 @pytest.fixture
-async def temporal_client(temporal_server: TemporalServer) -> AsyncIterator[Client]:
+async def temporal_client(temporal_server: TemporalServer) -> Client:
     """A client of the session's Temporal."""
-    yield await Client.connect(temporal_server.address, namespace=temporal_server.namespace)
+    return await Client.connect(temporal_server.address, namespace=temporal_server.namespace)
 
 
 @pytest.fixture
-async def time_skipper(temporal_client: Client) -> AsyncIterator[TimeSkipper]:
-    """Starts workflows (through its `client`) on virtual clocks; `fast_forward(handle, delta)` moves one on. Take handles
-    without a run id, or continue-as-new loses them. Only the workflow's clock moves: move `clock` with it."""
-    yield TimeSkipper(temporal_client, config=TimeSkippingConfig(max_session_skip_count=100_000))
+async def time_skipper(temporal_client: Client) -> TimeSkipper:
+    """Starts workflows (through its `client`) on virtual clocks; `fast_forward(handle, delta)` moves one on. Take
+    handles without a run id, or continue-as-new loses them. Only the workflow's clock moves: move `clock` with it."""
+    return TimeSkipper(temporal_client, config=TimeSkippingConfig(max_session_skip_count=100_000))
 
 
 @pytest.hookimpl(trylast=True)

@@ -5,9 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -16,9 +16,10 @@ import pytest
 
 from nightbell.accounts import Account, descent, first_account
 from nightbell.home import Home, Ports, ProcessIdentity, prepare_home, read_state, write_state
+from nightbell.ports import choose_ports
 from nightbell.problems import StackProblem
 from nightbell.processes import HOME_MARK, identify, wait_gone
-from nightbell.stack import attach, down, status, up
+from nightbell.stack import RunningStack, attach, down, status, up
 from store.migrate import migrate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,7 +127,8 @@ def test_two_homes_run_side_by_side_and_end_apart(home: Home, tmp_path: Path) ->
     """Stopping one home leaves the other alone."""
     other = Home.at(tmp_path / "other home ü")
     try:
-        mine, theirs = up(home, worker_command=None).address, up(other, worker_command=None).address
+        with ThreadPoolExecutor() as threads:
+            mine, theirs = [stack.address for stack in threads.map(only_servers, (home, other))]
         assert not set(addresses(mine)) & set(addresses(theirs))
         down(home)
         assert (status(home)["state"], status(other)["state"]) == ("stopped", "running")
@@ -136,27 +138,25 @@ def test_two_homes_run_side_by_side_and_end_apart(home: Home, tmp_path: Path) ->
         down(other)
 
 
+def only_servers(home: Home) -> RunningStack:
+    return up(home, worker_command=None)
+
+
 def test_two_racing_ups_of_one_home_make_one_stack(home: Home) -> None:
     """The home's lock decides who supervises; the other attaches to the same stack."""
-    found: list[object] = []
-    racers = [threading.Thread(target=lambda: found.append(up(home, worker_command=None).address)) for _ in range(2)]
-    for racer in racers:
-        racer.start()
-    for racer in racers:
-        racer.join()
-    assert len(found) == 2
-    assert found[0] == found[1]
+    with ThreadPoolExecutor() as threads:
+        first, second = threads.map(only_servers, (home, home))
+    assert first.address == second.address
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_in_the_foreground_a_signal_stops_everything_in_order(home: Home, number: signal.Signals) -> None:
+def test_in_the_foreground_ctrl_c_stops_everything_in_order(home: Home) -> None:
     """`up` in the foreground is the supervisor: Ctrl-C stops Temporal, then PostgreSQL, and it leaves with 0."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", FOREGROUND, str(home.path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as foreground:
         assert foreground.stdout is not None
         assert int(foreground.stdout.readline()) == foreground.pid == status(home)["pid"]
-        foreground.send_signal(number)
+        foreground.send_signal(signal.SIGINT)
         assert foreground.wait(timeout=60) == 0
         assert foreground.stdout.read().strip() == "left"
     assert processes_of(home) == []
@@ -222,9 +222,6 @@ def test_attach_and_status_of_a_home_that_never_ran_are_plain(home: Home) -> Non
 
 def test_ports_that_were_asked_for_are_the_ones_used(home: Home) -> None:
     """A port of one's own choice is kept to."""
-    chosen = up(home, worker_command=None)
-    ports = read_state(chosen.home).ports
-    down(home)
-    swapped = Ports(postgres=ports.temporal, temporal=ports.ui, ui=ports.postgres)
-    up(home, swapped, worker_command=None)
-    assert read_state(home).ports == swapped
+    chosen = choose_ports(Ports(), Ports())
+    up(home, chosen, worker_command=None)
+    assert read_state(home).ports == chosen
