@@ -1,0 +1,105 @@
+"""Small words for what most decision tests do first: register a Schedule, let it ring, claim, settle."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+
+from law.identity import ClaimId, DecisionId, EnqueueSeq, RunId, ScheduleName
+from law.schedule import ScheduleDocument, check_document
+from store import admission, ledger, occurrences, offers, registry, runs
+from store.connection import Pool
+
+EVENING = datetime(2026, 1, 1, 20, 0, tzinfo=UTC)
+"""When a test's Schedules are registered: the evening before the night it rings."""
+
+NIGHTLY: dict[str, Any] = {
+    "authority": "home",
+    "name": "nightly",
+    "cycle": "civil_date",
+    "trigger": {"kind": "calendar", "cron": "0 2 * * *", "zone": "Europe/Bratislava"},
+    "class": {"service_class": "deadline_windowed"},
+    "window": {"latest_start_civil": "05:00"},
+    "work": {"pattern": "nightly_rite", "pattern_revision": "1", "owner": "magus"},
+}
+BRIDGE: dict[str, Any] = {
+    "authority": "home",
+    "name": "bridge",
+    "trigger": {"kind": "external", "source": "bridge"},
+    "class": {"service_class": "foreground"},
+    "work": {"pattern": "bridge_turn", "pattern_revision": "1", "owner": "magus"},
+}
+
+
+def document(base: dict[str, Any], **changes: Any) -> ScheduleDocument:
+    """A Schedule file's tables with some replaced; `class_` spells the table named `class`, None takes one out."""
+    tables = {**base, **{name.rstrip("_"): value for name, value in changes.items()}}
+    return check_document({name: value for name, value in tables.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """The store of one test, asked the way activities ask it."""
+
+    pool: Pool
+    database_url: str
+
+    def register(self, one: ScheduleDocument) -> ScheduleName:
+        return registry.register(self.pool, one, DecisionId(uuid4())).schedule
+
+    def materialize(self, schedule: ScheduleName) -> occurrences.Materialized:
+        return occurrences.materialize(self.pool, schedule, DecisionId(uuid4()))
+
+    def decide(self, schedule: ScheduleName, decision_id: UUID | None = None) -> admission.Decided:
+        return admission.decide(self.pool, schedule, DecisionId(decision_id or uuid4()))
+
+    def ring(self, schedule: ScheduleName) -> admission.Decided:
+        """Materialize, then decide: one round of a Schedule's workflow."""
+        self.materialize(schedule)
+        return self.decide(schedule)
+
+    def offer(self, schedule: ScheduleName, event_id: str, content: dict[str, Any] | None = None) -> offers.Offered:
+        return offers.offer(self.pool, offers.Offer(schedule, "bridge", event_id, content or {}), DecisionId(uuid4()))
+
+    def admitted_run(self, schedule: ScheduleName, event_id: str = "one") -> RunId:
+        """Offer an event and admit it."""
+        self.offer(schedule, event_id)
+        return RunId(UUID(self.decide(schedule).outcomes[-1].run_id))
+
+    def claim(self, run_id: RunId, enqueue_seq: int = 0) -> ClaimId:
+        claim_id = ClaimId(uuid4())
+        claimed = runs.claim(self.pool, run_id, EnqueueSeq(enqueue_seq), claim_id, "a test")
+        assert claimed.granted, claimed.reason
+        return claim_id
+
+    def settle(
+        self, run_id: RunId, claim_id: ClaimId, enqueue_seq: int = 0, *, may_return: bool = False, problem: str = ""
+    ) -> runs.Settled:
+        seq, decision_id = EnqueueSeq(enqueue_seq), DecisionId(uuid4())
+        return runs.settle(self.pool, run_id, seq, claim_id, decision_id, lambda _, __: problem, may_return)
+
+    def done(self, run_id: RunId, enqueue_seq: int = 0) -> runs.Settled:
+        """Claim, report done, settle."""
+        claim_id = self.claim(run_id, enqueue_seq)
+        runs.report(self.pool, claim_id, "done", None, None, "")
+        return self.settle(run_id, claim_id, enqueue_seq)
+
+    def states(self, schedule: ScheduleName) -> list[tuple[str, str, str | None]]:
+        """(firing, state, reason) of a Schedule's Occurrences, oldest first."""
+        lines = ledger.occurrences(self.pool, schedule, limit=1000)
+        return [(line["key"], line["state"], line["reason"]) for line in reversed(lines)]
+
+    def count(self, table: str) -> int:
+        return self.value(f"SELECT count(*) FROM nightbell.{table}")
+
+    def value(self, statement: str, *arguments: object) -> Any:
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            row = connection.execute(statement, arguments or None).fetchone()
+        return row[0] if row else None
+
+    def execute(self, *statements: str) -> None:
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement)
