@@ -18,6 +18,7 @@ from nightbell.problems import StackProblem
 ACCOUNTS = ("nightbell", "postgres", "nobody")
 
 CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 1, 2
+PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP = 28, 4
 PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 1, 8, 47, 2
 CAPABILITY_VERSION_3 = 0x20080522
 
@@ -132,8 +133,12 @@ def descent(account: Account | None, death_signal: int) -> Callable[[], None]:
 
 
 def become(libc: ctypes.CDLL, account: Account) -> None:
-    """Drop to the account for good, keeping one ambient capability if it needs one to pass folders above its own."""
-    if account.capability is not None:
+    """Drop to the account for good, keeping one ambient capability if it needs one to pass folders above its own.
+
+    The secure bit makes access(2), by which PostgreSQL looks for its own programs, heed that capability; where we may
+    not set it, only the home may lie behind closed doors and the programs may not.
+    """
+    if account.capability is not None and libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0):
         libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setgroups([account.gid])
     os.setgid(account.gid)

@@ -112,7 +112,8 @@ def spawn(
                 preexec_fn=descent(account, death_signal),
             )
     except (OSError, subprocess.SubprocessError) as problem:
-        raise StackProblem("cannot_start", f"{command[0]} cannot be started: {problem}.") from problem
+        what = str(problem).rstrip(".")
+        raise StackProblem("cannot_start", f"{command[0]} cannot be started: {what}.") from problem
 
 
 def import_path() -> dict[str, str]:

@@ -6,6 +6,7 @@ whole. A child that dies is started again on the same port over the same data, a
 seconds at the latest. It runs no thread: it forks.
 """
 
+import errno
 import importlib
 import json
 import logging
@@ -34,7 +35,7 @@ from nightbell.postgres_server import (
 )
 from nightbell.problems import StackProblem
 from nightbell.processes import end, identify, import_path, last_lines, quote, spawn
-from nightbell.temporal_server import TemporalServer, temporal_refusal, temporal_server
+from nightbell.temporal_server import temporal_refusal, temporal_server
 
 TICK_SECONDS = 0.5
 BUSY_TICK_SECONDS = 0.05
@@ -160,17 +161,13 @@ class Supervisor:
         temporal = temporal_server(self.home, ports.temporal or 0, ports.ui or 0, self.plan.namespace)
         postgres = postgres_server(self.home, ports.postgres or 0, self.plan.postgres_settings)
         since = {name: log_size(self.home, name) for name in ("postgres", "temporal")}
-        self.launch(Child("temporal", lambda: self.start_temporal(temporal), temporal.is_ready))
+        self.launch(Child("temporal", lambda: temporal.start(os.environ), temporal.is_ready))
         require_cluster(postgres, self.state.cluster_made)
         self.remember(cluster_made=True)
         self.launch(Child("postgres", lambda: self.start_postgres(postgres), postgres.is_ready))
         self.await_ready("postgres", lambda: refusal(self.home, "postgres", since["postgres"]))
         require_database(postgres)
         self.await_ready("temporal", lambda: temporal_refusal(self.home, since["temporal"]))
-
-    def start_temporal(self, temporal: TemporalServer) -> "subprocess.Popen[bytes]":
-        """Start Temporal over its file."""
-        return temporal.start(os.environ)
 
     def start_postgres(self, postgres: PostgresServer) -> "subprocess.Popen[bytes]":
         """Start PostgreSQL over its cluster; a lock that a crash left behind is looked at first."""
@@ -269,6 +266,7 @@ class Supervisor:
         status = reap(child)
         log.error("%s (process %d) died with %s", child.name, child.process.pid, status)
         child.process, child.ready = None, False
+        self.remember(phase="degraded")
         self.back_off(child)
 
     def back_off(self, child: Child) -> None:
@@ -344,12 +342,20 @@ def serve(plan: Plan, on_ready: Callable[[StackState], None]) -> None:
     try:
         supervisor.run(on_ready)
         supervisor.remember(phase="stopped", supervisor=None)
-    except StackProblem as problem:
+    except (StackProblem, OSError) as caught:
+        problem = caught if isinstance(caught, StackProblem) else unforeseen(home, caught)
         log.error("%s", problem.sentence)
         supervisor.remember(phase="failed", supervisor=None, problem_code=problem.code, problem=problem.sentence)
-        raise
+        raise problem from caught
     finally:
         os.close(lock)
+
+
+def unforeseen(home: Home, problem: OSError) -> StackProblem:
+    """What the system refused, as a sentence."""
+    what = f"{problem.strerror or problem}" + (f": {problem.filename}" if problem.filename else "")
+    code = "disk_full" if problem.errno == errno.ENOSPC else "cannot_start"
+    return StackProblem(code, f"The stack of {home.path} cannot be started: {what}. Nothing was changed.")
 
 
 def keep_log(home: Home) -> None:
