@@ -19,7 +19,7 @@ from workflows.terms import schedule_workflow_id
 
 OVERDUE_SECONDS = 3.0
 UNCLAIMED_SECONDS = 15.0
-LOST_SECONDS = 10.0
+LOST_SECONDS = 8.0
 """A worker beats every second; after this long its hop is brought to `settle`, which looks at what it left."""
 
 

@@ -15,8 +15,8 @@ UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 DURATION_MAX = timedelta(days=36_525)
 """A century: Temporal cuts longer timers in silence, and nobody means them."""
 
-WRITTEN = re.compile(r"(?:(\d{1,6})w)?(?:(\d{1,6})d)?(?:(\d{1,7})h)?(?:(\d{1,8})m)?(?:(\d{1,10})s)?")
-ISO_8601 = re.compile(r"P(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?:(\d{1,7})H)?(?:(\d{1,8})M)?(?:(\d{1,10})S)?)?")
+WRITTEN = re.compile(r"(?:(\d{1,6})w)?(?:(\d{1,6})d)?(?:(\d{1,7})h)?(?:(\d{1,8})m)?(?:(\d{1,10})s)?", re.ASCII)
+ISO_8601 = re.compile(r"P(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?:(\d{1,7})H)?(?:(\d{1,8})M)?(?:(\d{1,10})S)?)?", re.ASCII)
 
 
 def parse_duration(text: str, field: str = "duration") -> timedelta:

@@ -11,7 +11,7 @@ from temporalio.common import VersioningBehavior
 from temporalio.workflow import ContinueAsNewVersioningBehavior
 
 from workflows import asks
-from workflows.terms import COMMIT
+from workflows.terms import HAND_OVER
 
 HISTORY_EVENTS_MAX = 500
 
@@ -20,7 +20,7 @@ HISTORY_EVENTS_MAX = 500
 class RelayTerms:
     """How often it looks, in seconds."""
 
-    every_seconds: float = 5.0
+    every_seconds: float = 3.0
 
 
 @workflow.defn(versioning_behavior=VersioningBehavior.PINNED)
@@ -31,7 +31,7 @@ class RelayWorkflow:
     async def run(self, terms: RelayTerms) -> None:
         while True:
             swept = await workflow.execute_activity(
-                asks.sweep, asks.SweepAsk(str(workflow.uuid4())), summary="what was left behind", **COMMIT
+                asks.sweep, asks.SweepAsk(str(workflow.uuid4())), summary="what was left behind", **HAND_OVER
             )
             workflow.set_current_details(
                 f"- woken {swept.woken}, republished {swept.republished}, recovered {swept.recovered} at the last look"

@@ -13,7 +13,7 @@ from temporalio.common import SearchAttributeKey, VersioningBehavior
 from temporalio.workflow import ContinueAsNewVersioningBehavior
 
 from workflows import asks
-from workflows.terms import COMMIT
+from workflows.terms import COMMIT, HAND_OVER
 
 SHOWN_OUTCOMES_MAX = 10
 HISTORY_EVENTS_MAX = 500
@@ -118,7 +118,7 @@ class ScheduleWorkflow:
             asks.publish,
             asks.PublishAsk(self.shown.schedule),
             summary=f"hand over {self.shown.undelivered}",
-            **COMMIT,
+            **HAND_OVER,
         )
         self.shown.undelivered = published.remaining
 

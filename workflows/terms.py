@@ -10,17 +10,20 @@ from typing import Any
 
 from temporalio.common import RetryPolicy
 
-COMMIT: Mapping[str, Any] = {
-    "start_to_close_timeout": timedelta(seconds=15),
-    "retry_policy": RetryPolicy(
-        initial_interval=timedelta(milliseconds=200), backoff_coefficient=1.6, maximum_interval=timedelta(seconds=5)
-    ),
-}
-"""An activity that is one short commit."""
+AGAIN = RetryPolicy(
+    initial_interval=timedelta(milliseconds=200), backoff_coefficient=1.6, maximum_interval=timedelta(seconds=5)
+)
+
+COMMIT: Mapping[str, Any] = {"start_to_close_timeout": timedelta(seconds=3), "retry_policy": AGAIN}
+"""An activity that is one short commit. The store's own statement timeout is shorter, so that what was given up here is not
+still running there."""
+
+HAND_OVER: Mapping[str, Any] = {"start_to_close_timeout": timedelta(seconds=20), "retry_policy": AGAIN}
+"""An activity that speaks to lanes in batches."""
 
 PERFORM: Mapping[str, Any] = {
     "start_to_close_timeout": timedelta(days=7),
-    "heartbeat_timeout": timedelta(seconds=8),
+    "heartbeat_timeout": timedelta(seconds=5),
     "retry_policy": RetryPolicy(maximum_attempts=1),
 }
 """Carrying a Pattern: it beats, and a beat that is missed for long means that its worker is gone. Never tried again as it

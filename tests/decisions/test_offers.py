@@ -104,7 +104,9 @@ def test_cls_2_a_sender_never_raises_its_own_class(office: Office, evening) -> N
         ("bridge", "one", {"number": 2**60}, "content"),
     ],
 )
-def test_a_bad_offer_names_its_field_and_changes_nothing(office: Office, evening, source, event_id, content, field) -> None:
+def test_a_bad_offer_names_its_field_and_changes_nothing(
+    office: Office, evening, source, event_id, content, field
+) -> None:
     """Hostile and mistaken offers are refused with the field at fault."""
     schedule = office.register(document(BRIDGE))
     with pytest.raises(BadInput, match=field):

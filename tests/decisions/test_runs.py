@@ -199,7 +199,9 @@ def test_fin_6_without_a_bound_nothing_is_promised(office: Office, evening) -> N
 @pytest.mark.obligation("AUT-1", boundary="failure")
 @pytest.mark.obligation("AUT-2", boundary="failure")
 @pytest.mark.parametrize(("standing", "reason"), [("suspended", "owner_revoked"), ("revoked", "owner_revoked")])
-def test_aut_1_authority_is_asked_again_at_admission_claim_and_effect(office: Office, evening, standing, reason) -> None:
+def test_aut_1_authority_is_asked_again_at_admission_claim_and_effect(
+    office: Office, evening, standing, reason
+) -> None:
     """An owner who lost authority after the ring is not admitted; after admission, not claimed; after the claim, not acted for."""
     schedule = office.register(document(BRIDGE, overlap={"policy": "bounded_parallel", "max": 9}))
     claimed, queued = office.admitted_run(schedule, "one"), office.admitted_run(schedule, "two")

@@ -106,7 +106,9 @@ def test_every_state_of_the_law_is_a_state_of_the_database(office: Office, eveni
     assert len(RunState) == 8
 
 
-@pytest.mark.parametrize("table", ["decision", "round", "schedule_revision", "zone_rules", "activation", "occurrence", "run"])
+@pytest.mark.parametrize(
+    "table", ["decision", "round", "schedule_revision", "zone_rules", "activation", "occurrence", "run"]
+)
 def test_evidence_is_neither_deleted_nor_emptied(office: Office, evening: object, table: str) -> None:
     """DELETE and TRUNCATE are refused on every table that is evidence."""
     from tests.office import NIGHTLY

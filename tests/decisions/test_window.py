@@ -215,7 +215,7 @@ def test_win_2_every_session_gives_up_its_locks_when_it_falls_silent(office: Off
     names = ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout", "TimeZone")
     with office.pool.connection() as connection:
         found = [connection.execute(f"SHOW {name}").fetchone() for name in names]
-    assert found == [("3s",), ("5s",), ("10s",), ("UTC",)]
+    assert found == [("2s",), ("2s",), ("2500ms",), ("UTC",)]
 
 
 @pytest.mark.obligation("WIN-5", boundary="failure")

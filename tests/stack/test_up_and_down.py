@@ -149,6 +149,19 @@ def test_two_racing_ups_of_one_home_make_one_stack(home: Home) -> None:
     assert first.address == second.address
 
 
+def test_an_up_during_a_down_waits_and_starts_again(home: Home) -> None:
+    """Whoever asks for a stack that is just stopping gets one that runs."""
+    only_servers(home)
+    with ThreadPoolExecutor() as threads:
+        stopping = threads.submit(down, home)
+        while read_state(home).phase == "running":
+            time.sleep(0.005)
+        again = only_servers(home).address.pid
+        stopping.result()
+    assert status(home)["pid"] == again
+    assert status(home)["state"] == "running"
+
+
 def test_in_the_foreground_ctrl_c_stops_everything_in_order(home: Home) -> None:
     """`up` in the foreground is the supervisor: Ctrl-C stops Temporal, then PostgreSQL, and it leaves with 0."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
