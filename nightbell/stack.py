@@ -14,12 +14,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from nightbell.children import STOP_ORDER, STOPS
 from nightbell.home import Home, Ports, ProcessIdentity, StackState, is_locked, prepare_home, read_state, write_state
 from nightbell.ports import LOOPBACK
 from nightbell.postgres_server import address
 from nightbell.problems import StackProblem
 from nightbell.processes import belongs_to, end, import_path, is_alive, last_lines, quote, wait_gone
-from nightbell.supervisor import STOP_ORDER, STOPS, Plan, serve
+from nightbell.supervisor import Plan, claim, serve
 from nightbell.wheels import POSTGRES_WHEEL, TEMPORAL_WHEEL, find_binary
 
 WORKER_COMMAND = (sys.executable, "-m", "nightbell", "worker")
@@ -71,10 +72,12 @@ def up(
     """
     plan = make_plan(home, ports, migrate, worker_command, task_queue, namespace, postgres_settings)
     require_startable(home)
-    answer = start_detached(plan, home)
-    if answer.get("code") not in (None, "already_running"):
+    while (answer := start_detached(plan, home)).get("code") == "already_running":
+        if comes_up(home):
+            return attach(home)
+    if "code" in answer:
         raise StackProblem(answer["code"], answer["sentence"])
-    return attach_when_up(home)
+    return attach(home)
 
 
 def run_in_foreground(
@@ -166,16 +169,14 @@ def hear(report: int, home: Home) -> dict[str, str]:
     return answer
 
 
-def attach_when_up(home: Home) -> RunningStack:
-    """Attach; when another `up` is still starting the home, wait for it. Raises StackProblem with its reason."""
-    limit = time.monotonic() + UP_WITHIN_SECONDS
-    while (state := read_state(home)).phase == "starting" and is_locked(home) and time.monotonic() < limit:
+def comes_up(home: Home) -> bool:
+    """Wait for whoever holds the home: True once its stack runs, False when it let go (it was stopping, or failed)."""
+    while is_locked(home):
+        state = read_state(home)
+        if state.phase in ("running", "degraded") and is_alive(state.supervisor):
+            return True
         time.sleep(0.05)
-    if state.phase == "failed":
-        raise StackProblem(
-            state.problem_code or "failed", state.problem or f"The stack of {home.path} did not come up."
-        )
-    return attach(home)
+    return False
 
 
 def attach(home: Home) -> RunningStack:
@@ -231,16 +232,28 @@ def down(home: Home) -> None:
 
     Raises StackProblem when something of it cannot be stopped, or the home is another user's.
     """
+    supervisor = read_state(home).supervisor
+    stop_supervisor(home, supervisor)
+    lock = claim(home) if home.run_path.is_dir() else None
+    if lock is None:
+        if is_alive(supervisor):
+            raise StackProblem("cannot_stop", f"The supervisor of {home.path} cannot be stopped.")
+        return  # it never ran, or somebody else has started it anew
+    try:
+        end_children(home)
+    finally:
+        os.close(lock)
+
+
+def end_children(home: Home) -> None:
+    """End what a killed supervisor left behind, holding its lock. Raises StackProblem naming what cannot be ended."""
     state = read_state(home)
-    stop_supervisor(home, state.supervisor)
-    remaining = read_state(home)
     for name in STOP_ORDER:
-        identity = remaining.children.get(name)
+        identity = state.children.get(name)
         if identity is not None and belongs_to(identity, home):
             end(identity, home, STOPS[name][0][0], grace_seconds=STOPS[name][0][1])
-    require_gone(home, remaining)
-    if home.run_path.is_dir() and not is_locked(home):
-        write_state(home, remaining.model_copy(update={"phase": "stopped", "supervisor": None, "children": {}}))
+    require_gone(home, state)
+    write_state(home, state.model_copy(update={"phase": "stopped", "supervisor": None, "children": {}}))
 
 
 def stop_supervisor(home: Home, supervisor: ProcessIdentity | None) -> None:

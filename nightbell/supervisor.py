@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict
 
+from nightbell.children import STOP_ORDER, STOPS, Child, back_off, has_ended, reap, stop_child
 from nightbell.home import Home, Phase, Ports, StackState, prepare_home, read_state, take_lock, write_state
 from nightbell.ports import choose_ports
 from nightbell.postgres_server import (
@@ -34,22 +35,13 @@ from nightbell.postgres_server import (
     require_database,
 )
 from nightbell.problems import StackProblem
-from nightbell.processes import end, identify, import_path, last_lines, quote, spawn
+from nightbell.processes import end, identify, import_path, is_alive, last_lines, quote, spawn
 from nightbell.temporal_server import temporal_refusal, temporal_server
 
 TICK_SECONDS = 0.5
 BUSY_TICK_SECONDS = 0.05
 READY_WITHIN_SECONDS = 120.0
-CALM_AFTER_SECONDS = 10.0
-BACKOFF_SECONDS_MAX = 10.0
 PORT_RACES_MAX = 3
-STOP_ORDER = ("worker", "temporal", "postgres")
-STOPS: Mapping[str, tuple[tuple[signal.Signals, float], ...]] = {
-    "worker": ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0)),
-    "temporal": ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0)),
-    "postgres": ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 5.0)),
-}
-
 log = logging.getLogger("nightbell.supervisor")
 
 
@@ -69,20 +61,6 @@ class Plan(BaseModel):
     migrate: str | None = None
     worker_command: tuple[str, ...] | None = (sys.executable, "-m", "nightbell", "worker")
     postgres_settings: dict[str, str] = {}
-
-
-@dataclass(slots=True)
-class Child:
-    """One process that is kept alive."""
-
-    name: str
-    start: Callable[[], "subprocess.Popen[bytes]"]
-    is_ready: Callable[[], bool]
-    process: "subprocess.Popen[bytes] | None" = None
-    ready: bool = False
-    started_at_seconds: float = 0.0
-    next_start_at_seconds: float = 0.0
-    failures: int = 0
 
 
 class Stopping(Exception):
@@ -149,7 +127,7 @@ class Supervisor:
         """End what an earlier supervisor of this home left behind when it was killed."""
         for name in STOP_ORDER:
             identity = self.state.children.get(name)
-            if identity is not None and identify(identity.pid) == identity:
+            if identity is not None and is_alive(identity):
                 log.warning("%s (process %d) outlived its supervisor; ending it", name, identity.pid)
                 number, grace_seconds = STOPS[name][0]
                 end(identity, self.home, number, grace_seconds)
@@ -256,7 +234,7 @@ class Supervisor:
                 self.launch(child)
             except StackProblem as problem:
                 log.error("%s cannot be started again: %s", child.name, problem.sentence)
-                self.back_off(child)
+                back_off(child)
         elif child.process is not None and not child.ready:
             child.ready = child.is_ready()
 
@@ -267,33 +245,15 @@ class Supervisor:
         log.error("%s (process %d) died with %s", child.name, child.process.pid, status)
         child.process, child.ready = None, False
         self.remember(phase="degraded")
-        self.back_off(child)
-
-    def back_off(self, child: Child) -> None:
-        """A child that died once is started again at once, one that keeps failing ever later."""
-        calm = time.monotonic() - child.started_at_seconds > CALM_AFTER_SECONDS
-        child.failures = 1 if calm else child.failures + 1
-        pause_seconds = min(0.1 * 2**child.failures, BACKOFF_SECONDS_MAX) if child.failures > 1 else 0.0
-        child.next_start_at_seconds = time.monotonic() + pause_seconds
+        back_off(child)
 
     def stop(self) -> None:
         """Worker first, then Temporal, then PostgreSQL; nothing survives."""
         for name in STOP_ORDER:
             child = self.children.pop(name, None)
             if child is not None and child.process is not None:
-                self.stop_child(child)
+                log.info("%s stopped with %s", name, stop_child(child))
             self.remember(children={key: self.state.children[key] for key in self.state.children if key != name})
-
-    def stop_child(self, child: Child) -> None:
-        """Ask, wait, insist."""
-        assert child.process is not None
-        for number, grace_seconds in STOPS[child.name]:
-            limit = time.monotonic() + grace_seconds
-            if not has_ended(child):
-                child.process.send_signal(number)
-            while not has_ended(child) and time.monotonic() < limit:
-                time.sleep(0.01)
-        log.info("%s stopped with %s", child.name, reap(child))
 
     def remember(self, **changes: object) -> None:
         """Change the state file; a disk that is full must not keep us from stopping."""
@@ -302,22 +262,6 @@ class Supervisor:
             write_state(self.home, self.state)
         except OSError as problem:
             log.error("the state file cannot be written: %s", problem)
-
-
-def has_ended(child: Child) -> bool:
-    """Whether the process is dead, without reaping it: its number stays its own until `reap`."""
-    return child.process is not None and identify(child.process.pid) is None
-
-
-def reap(child: Child) -> int | None:
-    """End what a dead worker had started, then collect its status."""
-    assert child.process is not None
-    if child.name == "worker" and child.process.returncode is None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.process.pid, signal.SIGKILL)
-    with suppress(subprocess.TimeoutExpired):
-        return child.process.wait(timeout=5)
-    return None
 
 
 def log_size(home: Home, name: str) -> int:
@@ -333,7 +277,7 @@ def serve(plan: Plan, on_ready: Callable[[StackState], None]) -> None:
     """
     home = Home.at(plan.home)
     prepare_home(home)
-    lock = take_lock(home)
+    lock = claim(home)
     if lock is None:
         raise StackProblem("already_running", f"The stack of {home.path} runs already.")
     keep_log(home)
@@ -349,6 +293,16 @@ def serve(plan: Plan, on_ready: Callable[[StackState], None]) -> None:
         raise problem from caught
     finally:
         os.close(lock)
+
+
+def claim(home: Home) -> int | None:
+    """The home's lock; whoever looks holds it for an instant, so a dead holder is asked again."""
+    for _ in range(10):
+        lock = take_lock(home)
+        if lock is not None or is_alive(read_state(home).supervisor):
+            return lock
+        time.sleep(0.03)
+    return None
 
 
 def unforeseen(home: Home, problem: OSError) -> StackProblem:

@@ -51,6 +51,14 @@ def home(tmp_path: Path) -> Iterator[Home]:
     down(home)
 
 
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
+    """A stack of servers that runs throughout, for tests that only look at it."""
+    home = Home.at(tmp_path_factory.mktemp("running") / "home ü")
+    yield only_servers(home)
+    down(home)
+
+
 def processes_of(home: Home) -> list[psutil.Process]:
     """Every living process that carries this home: by its environment, its command line or its working folder."""
     return [process for process in psutil.process_iter() if process.pid != os.getpid() and carries(process, home)]
@@ -109,9 +117,9 @@ def addresses(address) -> tuple[str, str, str]:
     return address.database_url, address.temporal_address, address.ui_url
 
 
-def test_the_home_is_private_and_its_password_is_never_shown(home: Home) -> None:
+def test_the_home_is_private_and_its_password_is_never_shown(running: RunningStack) -> None:
     """The address names a private file instead of the secret; who has no password is not let in."""
-    address = up(home, worker_command=None).address
+    home, address = running.home, running.address
     password = home.pgpass_path.read_text(encoding="ascii").strip().rsplit(":", 1)[1]
     shown = json.dumps(status(home)) + repr(address) + home.state_path.read_text(encoding="utf-8")
     shown += " ".join(" ".join(process.cmdline()) for process in processes_of(home))
@@ -123,19 +131,13 @@ def test_the_home_is_private_and_its_password_is_never_shown(home: Home) -> None
         psycopg.connect(address.database_url.split("?")[0], passfile=os.devnull)
 
 
-def test_two_homes_run_side_by_side_and_end_apart(home: Home, tmp_path: Path) -> None:
-    """Stopping one home leaves the other alone."""
-    other = Home.at(tmp_path / "other home ü")
-    try:
-        with ThreadPoolExecutor() as threads:
-            mine, theirs = [stack.address for stack in threads.map(only_servers, (home, other))]
-        assert not set(addresses(mine)) & set(addresses(theirs))
-        down(home)
-        assert (status(home)["state"], status(other)["state"]) == ("stopped", "running")
-        with psycopg.connect(theirs.database_url) as connection:
-            assert connection.execute("SELECT 1").fetchone() == (1,)
-    finally:
-        down(other)
+def test_two_homes_run_side_by_side_and_end_apart(running: RunningStack, home: Home) -> None:
+    """A second home has addresses of its own, and stopping it leaves the first alone."""
+    assert not set(addresses(only_servers(home).address)) & set(addresses(running.address))
+    down(home)
+    assert (status(home)["state"], status(running.home)["state"]) == ("stopped", "running")
+    with psycopg.connect(running.address.database_url) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
 def only_servers(home: Home) -> RunningStack:
@@ -149,16 +151,17 @@ def test_two_racing_ups_of_one_home_make_one_stack(home: Home) -> None:
     assert first.address == second.address
 
 
-def test_an_up_during_a_down_waits_and_starts_again(home: Home) -> None:
-    """Whoever asks for a stack that is just stopping gets one that runs."""
+def test_an_up_during_a_down_waits_and_starts_again_on_the_ports_it_asks_for(home: Home) -> None:
+    """Whoever asks for a stack that is just stopping gets one that runs, on the ports of their choice."""
     only_servers(home)
+    chosen = choose_ports(Ports(), Ports())
     with ThreadPoolExecutor() as threads:
         stopping = threads.submit(down, home)
         while read_state(home).phase == "running":
             time.sleep(0.005)
-        again = only_servers(home).address.pid
+        again = up(home, chosen, worker_command=None).address.pid
         stopping.result()
-    assert status(home)["pid"] == again
+    assert (status(home)["pid"], read_state(home).ports) == (again, chosen)
     assert status(home)["state"] == "running"
 
 
@@ -231,10 +234,3 @@ def test_attach_and_status_of_a_home_that_never_ran_are_plain(home: Home) -> Non
     with pytest.raises(StackProblem, match="nightbell up"):
         attach(home)
     assert not home.path.exists()
-
-
-def test_ports_that_were_asked_for_are_the_ones_used(home: Home) -> None:
-    """A port of one's own choice is kept to."""
-    chosen = choose_ports(Ports(), Ports())
-    up(home, chosen, worker_command=None)
-    assert read_state(home).ports == chosen
