@@ -21,20 +21,22 @@ Port = Annotated[int, Field(ge=0, le=65_535)]
 class Settings(BaseSettings):
     """What every command and worker needs to know. A variable that is set to nothing counts as not set."""
 
-    model_config = SettingsConfigDict(extra="ignore", populate_by_name=True, env_ignore_empty=True)
+    model_config = SettingsConfigDict(
+        env_prefix="NIGHTBELL_", extra="ignore", populate_by_name=True, env_ignore_empty=True
+    )
 
-    home: Path = Field(default_factory=lambda: user_data_path("nightbell"), validation_alias="NIGHTBELL_HOME")
-    database_url: SecretStr | None = Field(default=None, validation_alias="NIGHTBELL_DATABASE_URL")
-    database_url_file: Path | None = Field(default=None, validation_alias="NIGHTBELL_DATABASE_URL_FILE")
+    home: Path = Field(default_factory=lambda: user_data_path("nightbell"))
+    database_url: SecretStr | None = None
+    database_url_file: Path | None = None
     temporal_address: str | None = Field(default=None, validation_alias="TEMPORAL_ADDRESS")
     temporal_namespace: str = Field(default="default", validation_alias="TEMPORAL_NAMESPACE")
     temporal_api_key_file: Path | None = Field(default=None, validation_alias="TEMPORAL_API_KEY_FILE")
-    task_queue: str = Field(default="nightbell", validation_alias="NIGHTBELL_TASK_QUEUE")
-    files: Path | None = Field(default=None, validation_alias="NIGHTBELL_FILES")
-    connections_max: int = Field(default=12, ge=2, le=200, validation_alias="NIGHTBELL_CONNECTIONS_MAX")
-    postgres_port: Port | None = Field(default=None, validation_alias="NIGHTBELL_POSTGRES_PORT")
-    temporal_port: Port | None = Field(default=None, validation_alias="NIGHTBELL_TEMPORAL_PORT")
-    ui_port: Port | None = Field(default=None, validation_alias="NIGHTBELL_UI_PORT")
+    task_queue: str = "nightbell"
+    files: Path | None = None
+    connections_max: int = Field(default=12, ge=2, le=200)
+    postgres_port: Port | None = None
+    temporal_port: Port | None = None
+    ui_port: Port | None = None
 
     @model_validator(mode="after")
     def read_secret_file(self) -> "Settings":

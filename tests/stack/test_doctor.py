@@ -28,7 +28,7 @@ async def test_servers_that_are_well_are_found_well(
     tmp_path: Path, database_url: str, temporal_server: TemporalServer
 ) -> None:
     """Every check passes against migrated, reachable servers; none then has a remedy."""
-    named = {"NIGHTBELL_DATABASE_URL": database_url, "TEMPORAL_ADDRESS": temporal_server.address}
+    named = {"database_url": database_url, "temporal_address": temporal_server.address}
     found = await doctor(Settings(home=tmp_path / "home", **named), at_head)
     assert [check for check in found if not check.ok or check.remedy] == []
     assert {"python", "disk", "postgres", "schema", "trusted_now", "clock", "temporal"} <= set(by_name(found))
@@ -96,6 +96,40 @@ def test_secrets_come_from_files_and_are_never_shown(
     assert settings.temporal_environment()["TEMPORAL_API_KEY"].startswith("postgresql://")
     assert "TEMPORAL_API_KEY" not in os.environ
     assert "open-sesame" not in repr(settings) + str(settings) + settings.model_dump_json()
+
+
+def test_only_variables_of_our_name_are_heeded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """HOME or somebody's DATABASE_URL are not settings of ours."""
+    for name in ("HOME", "DATABASE_URL", "TASK_QUEUE", "FILES", "UI_PORT"):
+        monkeypatch.setenv(name, str(tmp_path / "somebody"))
+    monkeypatch.delenv("NIGHTBELL_HOME", raising=False)
+    settings = Settings()
+    assert settings.home.name == "nightbell"
+    assert settings.home != tmp_path / "somebody"
+    assert (settings.database_url, settings.files, settings.temporal_address) == (None, None, None)
+    assert settings.task_queue == "nightbell"
+
+
+def test_every_setting_has_its_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The names that the documents and docker-compose.yml use."""
+    given = {
+        "NIGHTBELL_HOME": str(tmp_path),
+        "NIGHTBELL_DATABASE_URL": "postgresql://db/nightbell",
+        "NIGHTBELL_TASK_QUEUE": "other",
+        "NIGHTBELL_POSTGRES_PORT": "1",
+        "NIGHTBELL_TEMPORAL_PORT": "2",
+        "NIGHTBELL_UI_PORT": "3",
+        "TEMPORAL_ADDRESS": "temporal:7233",
+        "TEMPORAL_NAMESPACE": "bells",
+    }
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    settings = Settings()
+    assert settings.database_url is not None
+    assert (settings.home, settings.database_url.get_secret_value()) == (tmp_path, "postgresql://db/nightbell")
+    assert (settings.postgres_port, settings.temporal_port, settings.ui_port) == (1, 2, 3)
+    assert (settings.temporal_address, settings.temporal_namespace) == ("temporal:7233", "bells")
+    assert settings.task_queue == "other"
 
 
 def test_a_secret_file_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
