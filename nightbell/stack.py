@@ -15,7 +15,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from nightbell.children import STOP_ORDER, STOPS
-from nightbell.home import Home, Ports, ProcessIdentity, StackState, is_locked, prepare_home, read_state, write_state
+from nightbell.home import (
+    Home,
+    Ports,
+    ProcessIdentity,
+    StackState,
+    is_locked,
+    prepare_home,
+    read_state,
+    require_own,
+    write_state,
+)
 from nightbell.ports import LOOPBACK
 from nightbell.postgres_server import address
 from nightbell.problems import StackProblem
@@ -232,13 +242,16 @@ def down(home: Home) -> None:
 
     Raises StackProblem when something of it cannot be stopped, or the home is another user's.
     """
+    if not home.run_path.exists():
+        return
+    require_own(home)
     supervisor = read_state(home).supervisor
     stop_supervisor(home, supervisor)
-    lock = claim(home) if home.run_path.is_dir() else None
+    lock = claim(home)
     if lock is None:
         if is_alive(supervisor):
             raise StackProblem("cannot_stop", f"The supervisor of {home.path} cannot be stopped.")
-        return  # it never ran, or somebody else has started it anew
+        return  # somebody else has started it anew
     try:
         end_children(home)
     finally:
