@@ -18,11 +18,10 @@ from nightbell.accounts import Account, descent, first_account
 from nightbell.home import Home, Ports, ProcessIdentity, prepare_home, read_state, write_state
 from nightbell.ports import choose_ports
 from nightbell.problems import StackProblem
-from nightbell.processes import HOME_MARK, identify, wait_gone
+from nightbell.processes import HOME_MARK, identify, import_path, wait_gone
 from nightbell.stack import RunningStack, attach, down, status, up
 from store.migrate import migrate
 
-ROOT = Path(__file__).resolve().parents[2]
 IDLE_WORKER = (sys.executable, "-S", "-c", "import time; time.sleep(3600)")
 FOREGROUND = """
 import os, sys
@@ -167,7 +166,7 @@ def test_an_up_during_a_down_waits_and_starts_again_on_the_ports_it_asks_for(hom
 
 def test_in_the_foreground_ctrl_c_stops_everything_in_order(home: Home) -> None:
     """`up` in the foreground is the supervisor: Ctrl-C stops Temporal, then PostgreSQL, and it leaves with 0."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, **import_path()}
     command = [sys.executable, "-c", FOREGROUND, str(home.path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as foreground:
         assert foreground.stdout is not None
@@ -191,7 +190,7 @@ def test_an_unprivileged_user_runs_a_home_of_their_own(tmp_path: Path) -> None:
         account = Account(account.name, account.uid, account.gid, capability=2)  # to pass pytest's own private folders
     result = subprocess.run(
         [sys.executable, "-c", AS_ANOTHER, str(folder / "home")],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, **import_path(), "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         preexec_fn=descent(account, signal.SIGTERM),
         capture_output=True,
         text=True,
