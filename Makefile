@@ -16,7 +16,7 @@ help: ## list the targets
 setup: $(READY) ## set up .venv and nothing else
 
 $(READY): requirements-dev.txt pyproject.toml
-	@test -n "$(PYTHON)" || { echo "Nightbell needs Python 3.11 or later; none was found. Install one, or name it: make PYTHON=/path/to/python3 $(or $(MAKECMDGOALS),setup)" >&2; exit 4; }
+	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "Nightbell needs Python 3.11 or later; none was found. Install one, or name it: make PYTHON=/path/to/python3 $(or $(MAKECMDGOALS),setup)" >&2; exit 4; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments; install its venv package (Debian: apt-get install python3-venv)." >&2; exit 4; }
 	@echo "Setting up .venv with $$($(PYTHON) --version); once, and again only when the lock changes."
 	@$(PYTHON) -m venv .venv
@@ -39,8 +39,8 @@ check: $(READY) ## lint, format, import arrows and types
 crash: $(READY) ## the long crash walk: every boundary, every process, twenty times each
 	@$(BIN)/python -m pytest tests/crash --crash-rounds=20 --timeout=7200 --verbose
 
-soak: $(READY) ## ring for an hour beside kills and restarts, and account for every firing
-	@$(BIN)/python -m benchmarks soak
+soak: $(READY) ## the crash walk for hours: a hundred rounds over one ledger
+	@$(BIN)/python -m pytest tests/crash --crash-rounds=100 --timeout=36000 --verbose
 
 bench: $(READY) ## measure, side by side in one run, into benchmarks/results.json
 	@$(BIN)/python -m benchmarks
