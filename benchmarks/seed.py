@@ -1,7 +1,7 @@
 """Schedules and Occurrences in numbers, written straight into the tables by one statement each.
 
 What the measured code reads is what it would have written itself: one Schedule is registered through the store and the
-others are copies of its rows; an Occurrence is an event that was offered a second ago.
+others are copies of its rows; an Occurrence is an event that was offered a minute ago (clocks may step back).
 """
 
 from uuid import uuid4
@@ -90,7 +90,7 @@ SELECT e.id, s.schedule_id, 1, 'event:bench:' || e.id, 'event', r.digest, e.at, 
 FROM schedule s
 JOIN schedule_revision r ON r.schedule_id = s.schedule_id
 CROSS JOIN LATERAL (
-    SELECT uuidv7() AS id, trusted_now() - interval '1 second' AS at FROM generate_series(1, %(each)s + 0 * s.schedule_id)
+    SELECT uuidv7() AS id, trusted_now() - interval '1 minute' AS at FROM generate_series(1, %(each)s + 0 * s.schedule_id)
 ) e
 WHERE s.name = ANY(%(names)s)
 """
