@@ -4,7 +4,7 @@ import statistics
 from typing import Any
 
 from benchmarks.callers import decide_each, warm_pool
-from benchmarks.seed import make_schedules, put_settled, put_waiting
+from benchmarks.seed import make_schedules, put_waiting
 from benchmarks.server import Server
 
 
@@ -12,9 +12,8 @@ def measure(server: Server, *, settled: int, bursts: int, each: int) -> dict[str
     """One caller; bursts by turns in two databases that are alike but for the settled ones, all of them the history of
     the very Schedules that are decided. The times are medians over all decisions."""
     full, empty = server.database("beside_many"), server.database("beside_none")
-    for url in (full, empty):
-        make_schedules(url, each)
-    put_settled(full, settled)
+    make_schedules(full, each, history=settled)
+    make_schedules(empty, each, history=0)
     took: dict[str, list[float]] = {full: [], empty: []}
     for burst in range(bursts + 1):
         for url in (full, empty):

@@ -1,7 +1,7 @@
 """Schedules and Occurrences in numbers, written straight into the tables by one statement each.
 
 What the measured code reads is what it would have written itself: one Schedule is registered through the store and the
-others are copies of its rows; an Occurrence is an event that was offered a minute ago (clocks may step back).
+others are copies of its rows; an Occurrence is an event that was offered a minute ago.
 """
 
 from uuid import uuid4
@@ -14,6 +14,9 @@ from store import registry
 from store.connection import SESSION_LAW, open_pool
 
 AUTHORITY = "bench"
+
+HISTORY = 20_000
+"""How many settled Occurrences a house has: plans that were made on empty tables are nobody's everyday."""
 
 NO_TIMEOUT = "-c statement_timeout=0"
 
@@ -39,28 +42,29 @@ def execute(database_url: str, *statements: str, **arguments: object) -> None:
             connection.execute(statement.encode(), arguments or None)
 
 
-def make_schedules(database_url: str, count: int) -> None:
-    """Schedules d0 to d`count - 1`, all alike."""
+def make_schedules(database_url: str, count: int, history: int = HISTORY) -> None:
+    """Schedules d0 to d`count - 1`, all alike, and a history."""
     pool = open_pool(database_url, connections_max=1)
     registry.register(pool, check_document(DOCUMENT), DecisionId(uuid4()))
     pool.close()
     execute(database_url, SCHEDULES, count=count - 1, authority=AUTHORITY)
-    execute(database_url, REVISIONS, ACTIVE, "ANALYZE schedule, schedule_revision")
+    execute(database_url, REVISIONS, ACTIVE)
+    put_settled(database_url, history)
 
 
 def put_waiting(database_url: str, first: int, count: int, each: int = 1, *, alone: bool = False) -> None:
     """`each` Occurrences that wait in every Schedule from `first` on. `alone`: none but the Schedule's own caller looks
-    for them, as for an Occurrence that was made to wait before; so every decision is exactly one."""
+    for them, as for an Occurrence that was made to wait before; so every decision is exactly one. What was admitted before
+    is done by now: nobody counts thousands of live Runs."""
     names = [f"d{number}" for number in range(first, first + count)]
+    execute(database_url, DELIVERED, DONE)
     execute(database_url, WAITING, names=names, each=each, waiting="overlap" if alone else None)
 
 
 def put_settled(database_url: str, count: int) -> None:
     """So many Occurrences of d0 that are long decided, each with its Invocation and its Run that is done."""
-    execute(database_url, "SET session_replication_role = replica", "SET synchronous_commit = off")
-    for statement in SETTLED:
-        execute(database_url, statement, count=count)
-    execute(database_url, "VACUUM (ANALYZE)", "CHECKPOINT")
+    unchecked = ("SET session_replication_role = replica", "SET synchronous_commit = off")
+    execute(database_url, *unchecked, *SETTLED, "VACUUM (ANALYZE)", "CHECKPOINT", count=count)
 
 
 SCHEDULES = """
@@ -76,6 +80,10 @@ FROM schedule s CROSS JOIN schedule_revision r WHERE s.active_revision IS NULL
 """
 
 ACTIVE = "UPDATE schedule SET active_revision = 1 WHERE active_revision IS NULL"
+
+DELIVERED = "UPDATE delivery SET state = 'CLOSED' WHERE state = 'PENDING'"
+
+DONE = "UPDATE run SET state = 'done', reason = 'done', settled_at = admitted_at WHERE state = 'queued'"
 
 WAITING = """
 INSERT INTO occurrence (
