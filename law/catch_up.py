@@ -1,30 +1,37 @@
 """Catch-up: what recovery may still consider, and what it must let go (CAL-5, CAL-8, OVL-7).
 
-A firing found within the misfire threshold is simply due. One found later is missed: older than the horizon, it is
-skipped; of the others the newest still-eligible one is considered, and every older one is skipped in favour of it. A missed
-firing whose window has closed stays a row of its own, to be recorded as the miss it is.
+A firing found within the misfire threshold is simply due. One found later is missed. Older than the horizon, it is skipped.
+A missed firing whose window has closed stays a row of its own, to be recorded as the miss it is. Of the others:
 
-A long outage takes bounded work and space: firings are read newest first, at most ROWS_MAX become rows, and what is older
-is counted day by day, never listed, in one range a reason.
+- `newest` (the default) considers the newest, and skips every older one in favour of it;
+- `bounded` considers those not older than `max_age`, newest first and at most `max_count`; they are judged oldest first,
+  like everything that waits, and obey the overlap policy as any firing does.
+
+A long outage takes bounded work and space: firings are read newest first, at most ROWS_MAX missed ones become rows, and what
+is older is counted between changes of the clocks, never listed, in one range a reason.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from law.bounds import Bounds
 from law.durations import Duration
-from law.firings import Firing, FiringKind, count_firings, firings, newest_firings
+from law.firings import Firing, FiringKind, count_firings, firings, newest_firings, swallowed_at
 from law.identity import Cycle
 from law.reasons import Reason
 from law.triggers import CalendarTrigger
 from law.zone_rules import ZoneRules
 
 ROWS_MAX = 100
-"""How many firings of one Schedule become rows of their own in one look; beyond it they are counted in ranges."""
+"""How many missed firings of one Schedule become rows of their own in one look; beyond it they are counted in ranges."""
+
+JUST_AFTER = timedelta(microseconds=1)
+SWALLOWED = {FiringKind.GAP_SKIPPED: Reason.GAP_SKIPPED, FiringKind.GAP_FAILED: Reason.GAP_FAILED}
 
 
 class CatchUp(BaseModel):
@@ -34,7 +41,31 @@ class CatchUp(BaseModel):
 
     misfire_threshold: Duration = timedelta(seconds=60)
     horizon: Duration = timedelta(days=1)
-    mode: Literal["newest"] = Field(default="newest")
+    mode: Literal["newest", "bounded"] = "newest"
+    max_age: Duration | None = None
+    max_count: int | None = Field(default=None, ge=1, le=ROWS_MAX, strict=True)
+
+    @model_validator(mode="after")
+    def bounds_belong_to_bounded(self) -> Self:
+        if self.misfire_threshold > self.horizon:
+            raise ValueError("misfire_threshold: cannot exceed the horizon, beyond which nothing is considered")
+        if (self.mode == "bounded") != (self.max_age is not None and self.max_count is not None):
+            raise ValueError("mode: bounded needs max_age and max_count")
+        if self.mode == "newest" and (self.max_age is not None or self.max_count is not None):
+            raise ValueError("mode: max_age and max_count belong to bounded")
+        if self.max_age is not None and not self.misfire_threshold <= self.max_age <= self.horizon:
+            raise ValueError("max_age: lies between the misfire_threshold and the horizon")
+        return self
+
+    @property
+    def take_max(self) -> int:
+        """How many missed firings one look may consider."""
+        return self.max_count or 1
+
+    @property
+    def left_over(self) -> Reason:
+        """Why a missed firing that could still be admitted is let go when others were taken instead."""
+        return Reason.NOT_NEWEST if self.mode == "newest" else Reason.OVER_COUNT
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +80,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class SkippedRange:
-    """A stretch of firings that were skipped whole: the first and last instant, and how many rang."""
+    """A stretch of firings that were let go whole: the first and last instant, and how many rang."""
 
     first_at: datetime
     last_at: datetime
@@ -65,7 +96,22 @@ class Backlog:
     ranges: tuple[SkippedRange, ...]
 
 
-BoundsOf = Callable[[Firing], Bounds]
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One revision's line of firings, and how its bounds are computed."""
+
+    trigger: CalendarTrigger
+    cycle: Cycle
+    rules: ZoneRules
+    bounds_of: Callable[[Firing], Bounds]
+
+    def oldest(self, start: datetime, end: datetime) -> Iterator[Firing]:
+        """What rang in [start, end), oldest first."""
+        return firings(self.trigger, self.cycle, self.rules, start, end)
+
+    def newest(self, start: datetime, end: datetime) -> Iterator[Firing]:
+        """What rang in [start, end), newest first."""
+        return newest_firings(self.trigger, self.cycle, self.rules, start, end)
 
 
 def sort_out(
@@ -74,39 +120,61 @@ def sort_out(
     rules: ZoneRules,
     since: datetime,
     until: datetime,
-    bounds_of: BoundsOf,
+    bounds_of: Callable[[Firing], Bounds],
     at: datetime,
     terms: CatchUp,
 ) -> Backlog:
     """Sort out what rang in [since, until) at the sample `at`."""
-    newest = newest_firings(trigger, cycle, rules, since, until)
+    line = Line(trigger, cycle, rules, bounds_of)
     entries: list[Entry] = []
-    considered = False
-    for firing in newest:
-        if len(entries) == ROWS_MAX and found_late(firing, at, terms):
-            ranges = leave_out(trigger, cycle, rules, since, firing.at, at, terms)
-            return Backlog(tuple(reversed(entries)), ranges)
+    crowd: Crowd = {}
+    late = considered = 0
+    for firing in line.newest(since, until):
         entry = judge_found(firing, bounds_of, at, terms, considered)
-        considered = considered or (entry.found_late and entry.reason is None and not window_closed(entry.bounds, at))
-        entries.append(entry)
-    return Backlog(tuple(reversed(entries)), ())
+        taken = is_considered(entry, at)
+        if late < ROWS_MAX or taken or not entry.found_late:
+            entries.append(entry)
+            late, considered = late + entry.found_late, considered + taken
+        elif shares_its_instant(firing, entries) or (
+            entry.reason in SWALLOWED.values() and considered < terms.take_max
+        ):
+            join(crowd, SkippedRange(firing.at, firing.at, 1, entry.reason or terms.left_over))
+        else:
+            for left in left_out(line, since, firing.at + JUST_AFTER, at, terms):
+                join(crowd, left)
+            break
+    return Backlog(tuple(reversed(entries)), tuple(sorted(crowd.values(), key=lambda one: one.first_at)))
 
 
-def judge_found(firing: Firing, bounds_of: BoundsOf, at: datetime, terms: CatchUp, considered: bool) -> Entry:
-    """What one firing is: due, considered, missed, or let go. `considered`: a newer missed one was taken already."""
+Crowd = dict[Reason, SkippedRange]
+"""What does not become rows: one range a reason."""
+
+
+def join(crowd: Crowd, more: SkippedRange) -> None:
+    """Count a range into the one of its reason."""
+    known = crowd.get(more.reason, more)
+    first_at, last_at = min(known.first_at, more.first_at), max(known.last_at, more.last_at)
+    count = more.firing_count + (known.firing_count if known is not more else 0)
+    crowd[more.reason] = SkippedRange(first_at, last_at, count, more.reason)
+
+
+def judge_found(
+    firing: Firing, bounds_of: Callable[[Firing], Bounds], at: datetime, terms: CatchUp, considered: int
+) -> Entry:
+    """What one firing is: due, considered, missed, or let go. `considered`: how many newer missed ones were taken."""
     late = found_late(firing, at, terms)
-    if firing.kind is FiringKind.GAP_SKIPPED:
-        return Entry(firing, None, late, Reason.GAP_SKIPPED)
-    if firing.kind is FiringKind.GAP_FAILED:
-        return Entry(firing, None, late, Reason.GAP_FAILED)
+    if firing.kind in SWALLOWED:
+        return Entry(firing, None, late, SWALLOWED[firing.kind])
     bounds = bounds_of(firing)
     if not late:
         return Entry(firing, bounds, late, None)
     if at - firing.at > terms.horizon:
         return Entry(firing, bounds, late, Reason.BEYOND_HORIZON)
-    if considered and not window_closed(bounds, at):
-        return Entry(firing, bounds, late, Reason.NOT_NEWEST)
-    return Entry(firing, bounds, late, None)
+    if window_closed(bounds, at):
+        return Entry(firing, bounds, late, None)
+    if terms.max_age is not None and at - firing.at > terms.max_age:
+        return Entry(firing, bounds, late, Reason.OVER_AGE)
+    return Entry(firing, bounds, late, terms.left_over if considered >= terms.take_max else None)
 
 
 def found_late(firing: Firing, at: datetime, terms: CatchUp) -> bool:
@@ -120,32 +188,41 @@ def window_closed(bounds: Bounds | None, at: datetime) -> bool:
     return any(end is not None and at >= end for end in ends)
 
 
-def leave_out(
-    trigger: CalendarTrigger,
-    cycle: Cycle,
-    rules: ZoneRules,
-    since: datetime,
-    last_at: datetime,
-    at: datetime,
-    terms: CatchUp,
-) -> tuple[SkippedRange, ...]:
-    """One range on either side of the horizon for everything in [since, last_at]."""
-    just_after = timedelta(microseconds=1)
-    reaches = at - terms.horizon
-    stretches = (
-        (since, min(reaches, last_at + just_after), Reason.BEYOND_HORIZON),
-        (max(reaches, since), last_at + just_after, Reason.NOT_NEWEST),
-    )
-    found = (stretch(trigger, cycle, rules, start, end, reason) for start, end, reason in stretches if start < end)
-    return tuple(one for one in found if one is not None)
+def is_considered(entry: Entry, at: datetime) -> bool:
+    """Whether a missed firing is taken by the catch-up policy."""
+    return entry.found_late and entry.reason is None and not window_closed(entry.bounds, at)
 
 
-def stretch(
-    trigger: CalendarTrigger, cycle: Cycle, rules: ZoneRules, start: datetime, end: datetime, reason: Reason
-) -> SkippedRange | None:
-    """The range of everything in [start, end), or None where nothing rang."""
-    first = next(firings(trigger, cycle, rules, start, end), None)
-    last = next(newest_firings(trigger, cycle, rules, start, end), None)
+def shares_its_instant(firing: Firing, entries: list[Entry]) -> bool:
+    """Whether the firing rings in the same instant as the last row: a jump of the clocks moved many to one."""
+    return bool(entries) and entries[-1].firing.at == firing.at
+
+
+def left_out(line: Line, since: datetime, past: datetime, at: datetime, terms: CatchUp) -> Iterator[SkippedRange]:
+    """Everything in [since, past), a range a reason: each reason is one stretch of time, apart from what the clocks jumped
+    over."""
+    if line.trigger.gap != "advance":
+        reason = Reason.GAP_SKIPPED if line.trigger.gap == "skip" else Reason.GAP_FAILED
+        for jumped_at, count in swallowed_at(line.trigger, line.rules, since, past):
+            yield SkippedRange(jumped_at, jumped_at, count, reason)
+    horizon = min(max(since, at - terms.horizon), past)
+    aged = min(max(horizon, at - terms.max_age), past) if terms.max_age is not None else horizon
+    reasons = (Reason.BEYOND_HORIZON, Reason.OVER_AGE, terms.left_over)
+    for (start, end), reason in zip(pairwise((since, horizon, aged, past)), reasons, strict=True):
+        yield from stretch(line, start, end, reason)
+
+
+def stretch(line: Line, start: datetime, end: datetime, reason: Reason) -> Iterator[SkippedRange]:
+    """The range of everything in [start, end) that the clocks did not swallow; none where nothing rang."""
+    first, last = (next(standing(found), None) for found in (line.oldest(start, end), line.newest(start, end)))
     if first is None or last is None:
-        return None
-    return SkippedRange(first.at, last.at, count_firings(trigger, cycle, rules, start, end), reason)
+        return
+    count = count_firings(line.trigger, line.rules, start, end)
+    if line.trigger.gap != "advance":
+        count -= sum(swallowed for _, swallowed in swallowed_at(line.trigger, line.rules, start, end))
+    yield SkippedRange(first.at, last.at, count, reason)
+
+
+def standing(found: Iterator[Firing]) -> Iterator[Firing]:
+    """Firings that have an instant of their own."""
+    return (firing for firing in found if firing.kind not in SWALLOWED)

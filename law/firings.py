@@ -1,27 +1,28 @@
 """Firings: civil times resolved by retained rules (CAL-1..4, CUT-2). Lazily, in order, at the cost of what is asked for.
 
-A trigger lists civil times; each is resolved on its own: an ordinary one is one instant, a repeated one follows the fold
-policy, a nonexistent one follows the gap policy. A civil time that was skipped or failed is a firing too: it stands at the
-transition that swallowed it, so that it can be recorded. Nothing here ever sorts civil times of two zones.
+A trigger lists civil times. Between two changes of the clocks an ordinary one is one instant, at one offset; one that the
+clocks read twice follows the fold policy in either stretch; one that they jumped over follows the gap policy and stands at
+the jump that swallowed it, also where it was skipped or failed, so that it can be recorded. So a line is walked stretch by
+stretch, from either end, already in order, and counted without being listed. Nothing here ever sorts civil times of two
+zones.
 """
 
-import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from law.errors import CycleCollision
 from law.identity import Cycle, ScheduleName, SourceKey, calendar_key
-from law.triggers import CalendarTrigger
-from law.zone_rules import Missing, Normal, Repeated, ZoneRules, civil_reading, resolve
+from law.triggers import CalendarTrigger, back_to, up_to
+from law.zone_rules import Stretch, ZoneRules, stretches
 
 SHIFT_MAX = timedelta(hours=26)
-"""No zone has ever jumped further; a civil search begins this much before the instant that is asked about."""
+"""No clock has ever read further from UTC: a civil time rings within this much of the instant that reads the same."""
 
-ONE_DAY = timedelta(days=1)
+JUST_AFTER = timedelta(microseconds=1)
 CYCLE_SIGHT = timedelta(days=1500)
-CYCLE_SIGHT_COUNT = 2_000
+CYCLE_SIGHT_COUNT = 40_000
 """How far registration looks for two firings in one cycle: four years, or this many firings."""
 
 FIRST_INSTANT = datetime(1800, 1, 3, tzinfo=UTC)
@@ -64,20 +65,15 @@ def firings(
 ) -> Iterator[Firing]:
     """Firings with `start <= at < end` (aware UTC), oldest first by (at, civil, fold)."""
     start, end = max(start, FIRST_INSTANT), min(end, LAST_INSTANT)
-    if start >= end:
-        return
-    waiting: list[tuple[tuple[datetime, datetime, int], Firing]] = []
-    for civil in trigger.from_civil(civil_reading(rules, start)[0] - SHIFT_MAX):
-        reached = civil.replace(tzinfo=UTC) - SHIFT_MAX  # nothing later in the list can ring before this
-        while waiting and waiting[0][1].at < reached:
-            yield heapq.heappop(waiting)[1]
-        if reached >= end:
-            break
-        for firing in resolved(trigger, cycle, rules, civil):
-            if start <= firing.at < end:
-                heapq.heappush(waiting, (firing.order, firing))
-    while waiting:
-        yield heapq.heappop(waiting)[1]
+    while start < end:
+        first = next(trigger.from_civil(start.replace(tzinfo=None) - SHIFT_MAX), None)
+        if first is None:
+            return
+        start = max(start, first.replace(tzinfo=UTC) - SHIFT_MAX)  # a quiet century costs one look
+        past = min(end, new_year(start.year + 1))
+        for stretch in stretches(rules, start, past):
+            yield from rung(trigger, cycle, stretch)
+        start = past
 
 
 def newest_firings(
@@ -85,25 +81,64 @@ def newest_firings(
 ) -> Iterator[Firing]:
     """The same firings, newest first."""
     start, end = max(start, FIRST_INSTANT), min(end, LAST_INSTANT)
-    if start >= end:
-        return
-    waiting: list[tuple[tuple[float, float, int], Firing]] = []
-    for civil in trigger.before_civil(civil_reading(rules, end)[0] + SHIFT_MAX):
-        reached = civil.replace(tzinfo=UTC) + SHIFT_MAX
-        while waiting and waiting[0][1].at > reached:
-            yield heapq.heappop(waiting)[1]
-        if reached < start:
-            break
-        for firing in resolved(trigger, cycle, rules, civil):
-            if start <= firing.at < end:
-                heapq.heappush(waiting, (newest_order(firing), firing))
-    while waiting:
-        yield heapq.heappop(waiting)[1]
+    while start < end:
+        last = next(trigger.before_civil(end.replace(tzinfo=None) + SHIFT_MAX), None)
+        if last is None:
+            return
+        end = min(end, last.replace(tzinfo=UTC) + SHIFT_MAX + JUST_AFTER)
+        begin = max(start, new_year((end - JUST_AFTER).year))
+        for stretch in reversed(stretches(rules, begin, end)):
+            yield from rung_newest(trigger, cycle, stretch)
+        end = begin
 
 
-def newest_order(firing: Firing) -> tuple[float, float, int]:
-    """The reverse of `Firing.order`, as numbers."""
-    return -firing.at.timestamp(), -firing.civil.replace(tzinfo=UTC).timestamp(), -firing.fold
+def new_year(year: int) -> datetime:
+    """The instant at which a UTC year begins."""
+    return datetime(year, 1, 1, tzinfo=UTC)
+
+
+def rung(trigger: CalendarTrigger, cycle: Cycle, stretch: Stretch) -> Iterator[Firing]:
+    """What rings in one stretch, oldest first: first what the clocks jumped over where it begins."""
+    if stretch.gap is not None:
+        before, after = stretch.gap
+        for civil in up_to(trigger.from_civil(before), after):
+            yield swallowed(trigger, cycle, civil, stretch.begin)
+    first, past = stretch.civil
+    yield from read(trigger, cycle, stretch, up_to(trigger.from_civil(first), past))
+
+
+def rung_newest(trigger: CalendarTrigger, cycle: Cycle, stretch: Stretch) -> Iterator[Firing]:
+    """What rings in one stretch, newest first."""
+    first, past = stretch.civil
+    yield from read(trigger, cycle, stretch, back_to(trigger.before_civil(past), first))
+    if stretch.gap is not None:
+        before, after = stretch.gap
+        for civil in back_to(trigger.before_civil(after), before):
+            yield swallowed(trigger, cycle, civil, stretch.begin)
+
+
+def read(trigger: CalendarTrigger, cycle: Cycle, stretch: Stretch, civil_times: Iterator[datetime]) -> Iterator[Firing]:
+    """The firings of civil times that the clocks read in this stretch. At most one is made of each reading, and none is
+    lost: a repeated time that is dropped here rings in the neighbouring stretch."""
+    zone, shift = trigger.zone, stretch.begin - stretch.civil[0].replace(tzinfo=UTC)
+    second_until, first_from = stretch.second_readings_until, stretch.first_readings_from
+    for civil in civil_times:
+        fold, kind = 0, FiringKind.NORMAL
+        if civil < second_until:
+            fold, kind = 1, FiringKind.FOLD
+        elif civil >= first_from:
+            kind = FiringKind.FOLD
+        if kind is FiringKind.FOLD and trigger.fold == ("earlier" if fold else "later"):
+            continue
+        at = civil.replace(tzinfo=UTC) + shift
+        yield Firing(calendar_key(cycle, zone, civil, fold), civil, zone, fold, kind, at, at)
+
+
+def swallowed(trigger: CalendarTrigger, cycle: Cycle, civil: datetime, at: datetime) -> Firing:
+    """The firing of a civil time that the clocks jumped over at `at`, which is also the next valid instant."""
+    kind = GAP_KINDS[trigger.gap]
+    key = calendar_key(cycle, trigger.zone, civil, 0)
+    return Firing(key, civil, trigger.zone, 0, kind, at, at if kind is FiringKind.GAP_ADVANCED else None)
 
 
 def next_firing_at(trigger: CalendarTrigger, cycle: Cycle, rules: ZoneRules, start: datetime) -> datetime | None:
@@ -112,62 +147,50 @@ def next_firing_at(trigger: CalendarTrigger, cycle: Cycle, rules: ZoneRules, sta
     return first.at if first else None
 
 
-def count_firings(trigger: CalendarTrigger, cycle: Cycle, rules: ZoneRules, start: datetime, end: datetime) -> int:
-    """How many firings have `start <= at < end`, without listing them: whole ordinary days are counted by the calendar,
-    and only their edges and the days on which the clocks change are listed."""
-    count = 0
+def count_firings(trigger: CalendarTrigger, rules: ZoneRules, start: datetime, end: datetime) -> int:
+    """How many firings have `start <= at < end`, counted by the calendar and never listed."""
+    return sum(count_in(trigger, stretch) for stretch in all_stretches(rules, start, end))
+
+
+def swallowed_at(
+    trigger: CalendarTrigger, rules: ZoneRules, start: datetime, end: datetime
+) -> Iterator[tuple[datetime, int]]:
+    """The instants in [start, end) at which the clocks jumped over some of its civil times, and over how many."""
+    for stretch in all_stretches(rules, start, end):
+        count = trigger.count(*stretch.gap) if stretch.gap is not None else 0
+        if count:
+            yield stretch.begin, count
+
+
+def all_stretches(rules: ZoneRules, start: datetime, end: datetime) -> Iterator[Stretch]:
+    """The stretches of any length of time, year by year."""
+    start, end = max(start, FIRST_INSTANT), min(end, LAST_INSTANT)
     while start < end:
-        day = civil_reading(rules, start)[0].date()
-        before, begins, ends = (midnight(rules, day + ONE_DAY * days) for days in (-1, 0, 1))
-        if (
-            begins == start
-            and ends is not None
-            and ends <= end
-            and before == start - ONE_DAY
-            and ends == start + ONE_DAY
-        ):
-            count, start = count + trigger.count_on(day), ends
-            continue
-        until = min(end, ends or start + ONE_DAY)
-        count, start = count + sum(1 for _ in firings(trigger, cycle, rules, start, until)), until
-    return count
+        past = min(end, new_year(start.year + 1))
+        yield from stretches(rules, start, past)
+        start = past
 
 
-def midnight(rules: ZoneRules, day: date) -> datetime | None:
-    """The instant at which a civil date begins; None where its midnight is missing or repeated."""
-    match resolve(rules, datetime(day.year, day.month, day.day)):
-        case Normal(at):
-            return at
-        case _:
-            return None
-
-
-def resolved(trigger: CalendarTrigger, cycle: Cycle, rules: ZoneRules, civil: datetime) -> Iterator[Firing]:
-    """What one civil time comes to under the trigger's policies: no firing is ever lost here, at most two are made."""
-
-    def firing(fold: int, kind: FiringKind, at: datetime, nominal_at: datetime | None) -> Firing:
-        key = calendar_key(cycle, trigger.zone, civil, fold)
-        return Firing(key, civil, trigger.zone, fold, kind, at, nominal_at)
-
-    match resolve(rules, civil):
-        case Normal(at):
-            yield firing(0, FiringKind.NORMAL, at, at)
-        case Repeated(earlier, later):
-            if trigger.fold in ("earlier", "both"):
-                yield firing(0, FiringKind.FOLD, earlier, earlier)
-            if trigger.fold in ("later", "both"):
-                yield firing(1, FiringKind.FOLD, later, later)
-        case Missing(transition_at):
-            kind = GAP_KINDS[trigger.gap]
-            yield firing(0, kind, transition_at, transition_at if kind is FiringKind.GAP_ADVANCED else None)
+def count_in(trigger: CalendarTrigger, stretch: Stretch) -> int:
+    """The count of `rung`: what the clocks read, less the readings that the fold policy drops, and what they jumped over."""
+    first, past = stretch.civil
+    found = trigger.count(first, past)
+    if trigger.fold == "earlier":
+        found -= trigger.count(first, min(past, stretch.second_readings_until))
+    if trigger.fold == "later":
+        found -= trigger.count(max(first, stretch.first_readings_from), past)
+    return found + (trigger.count(*stretch.gap) if stretch.gap is not None else 0)
 
 
 def check_cycle(
     schedule: ScheduleName, trigger: CalendarTrigger, cycle: Cycle, rules: ZoneRules, since: datetime
 ) -> None:
-    """Raise CycleCollision if two firings share a cycle as far as can be seen from `since` (OCC-1)."""
+    """Raise CycleCollision if two firings share a cycle as far as can be seen from `since` (OCC-1), or from the trigger's
+    own beginning where that is later."""
     if cycle == "nominal":
         return
+    if trigger.from_ is not None:
+        since = max(since, trigger.from_.replace(tzinfo=UTC) - SHIFT_MAX)
     seen: dict[SourceKey, Firing] = {}
     for count, firing in enumerate(firings(trigger, cycle, rules, since, since + CYCLE_SIGHT)):
         other = seen.setdefault(firing.key, firing)

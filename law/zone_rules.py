@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from io import BytesIO
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from law.errors import BadZoneRules
@@ -17,6 +18,9 @@ from law.identity import Digest, digest_of_bytes
 TZIF_LENGTH_MIN, TZIF_LENGTH_MAX = 44, 65_536
 HEADER_LENGTH = 44
 LEAP_COUNT = slice(28, 32)
+ONE_SECOND, ONE_DAY = timedelta(seconds=1), timedelta(days=1)
+EARLIEST, LATEST = datetime(1, 1, 1), datetime(9999, 12, 31)
+"""Civil times before and after all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,51 @@ class Missing:
 
 
 Resolved = Normal | Repeated | Missing
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """The clocks change at `at`: until then they would have come to read `before` there, and they read `after`."""
+
+    at: datetime
+    before: datetime
+    after: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A stretch of time, [begin, end) in UTC, in which the clocks do not change, with the changes nearest to it."""
+
+    begin: datetime
+    end: datetime
+    offset: timedelta
+    previous: Jump | None
+    following: Jump | None
+
+    @property
+    def civil(self) -> tuple[datetime, datetime]:
+        """What the clocks read at its begin and its end."""
+        return (self.begin + self.offset).replace(tzinfo=None), (self.end + self.offset).replace(tzinfo=None)
+
+    @property
+    def gap(self) -> tuple[datetime, datetime] | None:
+        """The civil times that the clocks jumped over where it begins."""
+        jump = self.previous
+        if jump is None or jump.at != self.begin or jump.after <= jump.before:
+            return None
+        return jump.before, jump.after
+
+    @property
+    def second_readings_until(self) -> datetime:
+        """Civil times in it before this one were read before; none, where the clocks did not go back."""
+        jump = self.previous
+        return jump.before if jump is not None and jump.after < jump.before else EARLIEST
+
+    @property
+    def first_readings_from(self) -> datetime:
+        """Civil times in it from this one on will be read again."""
+        jump = self.following
+        return jump.after if jump is not None and jump.after < jump.before else LATEST
 
 
 def rules_from(zone: str, release: str, tzif: bytes) -> ZoneRules:
@@ -101,6 +150,51 @@ def civil_reading(rules: ZoneRules, at: datetime) -> tuple[datetime, int]:
     return reading.replace(tzinfo=None, fold=0), reading.fold
 
 
+def stretches(rules: ZoneRules, start: datetime, end: datetime) -> list[Stretch]:
+    """Cut [start, end), which lies in one UTC year, where the clocks change.
+
+    Two changes of a zone are never nearer than six days (all zones of the installed data), so that a stretch meets its
+    two neighbours and no other.
+    """
+    if start >= end:
+        return []
+    zone, inside = zone_of(rules), jumps(rules, start.year)
+    around = (*jumps(rules, start.year - 1)[-1:], *inside, *jumps(rules, start.year + 1)[:1])
+    edges = (start, *(jump.at for jump in inside if start < jump.at < end), end)
+    return [
+        Stretch(
+            begin,
+            past,
+            offset_at(zone, begin),
+            next((jump for jump in reversed(around) if jump.at <= begin), None),
+            next((jump for jump in around if jump.at >= past), None),
+        )
+        for begin, past in pairwise(edges)
+    ]
+
+
+def jumps(rules: ZoneRules, year: int) -> tuple[Jump, ...]:
+    """Every change of the zone's offset in a UTC year."""
+    return _jumps(rules.digest, rules.tzif, year)
+
+
+@lru_cache(maxsize=16_384)
+def _jumps(digest: Digest, tzif: bytes, year: int) -> tuple[Jump, ...]:
+    """Compare the offset day by day; where it differs, find the second at which it does."""
+    zone = _zone(digest, tzif)
+    low, last = (datetime(one, 1, 1, tzinfo=UTC) - ONE_SECOND for one in (year, year + 1))
+    offset, found = offset_at(zone, low), list[Jump]()
+    while low < last:
+        high = min(low + ONE_DAY, last)
+        if offset_at(zone, high) != offset:
+            high = transition_between(zone, low, high)
+            new = offset_at(zone, high)
+            found.append(Jump(high, (high + offset).replace(tzinfo=None), (high + new).replace(tzinfo=None)))
+            offset = new
+        low = high
+    return tuple(found)
+
+
 def utc_of(civil: datetime, zone: ZoneInfo, fold: int) -> datetime:
     """The instant of one reading of a civil time; a repeated time is unequal to its own UTC value, so offsets are
     subtracted by hand."""
@@ -111,15 +205,15 @@ def utc_of(civil: datetime, zone: ZoneInfo, fold: int) -> datetime:
 def transition_between(zone: ZoneInfo, low: datetime, high: datetime) -> datetime:
     """The instant in (low, high] at which the offset changes, to the second."""
     before = offset_at(zone, low)
-    while high - low > timedelta(seconds=1):
-        middle = low + timedelta(seconds=(high - low) // timedelta(seconds=2))
+    while high - low > ONE_SECOND:
+        middle = low + (high - low) // (2 * ONE_SECOND) * ONE_SECOND
         low, high = (middle, high) if offset_at(zone, middle) == before else (low, middle)
     return high
 
 
-def offset_at(zone: ZoneInfo, at: datetime) -> timedelta | None:
+def offset_at(zone: ZoneInfo, at: datetime) -> timedelta:
     """The zone's offset from UTC at an instant."""
-    return at.astimezone(zone).utcoffset()
+    return at.astimezone(zone).utcoffset() or timedelta(0)
 
 
 def zone_of(rules: ZoneRules) -> ZoneInfo:

@@ -46,7 +46,8 @@ def test_cal_1_the_hosts_own_zone_and_files_are_never_consulted() -> None:
         "from law.firings import firings\nfrom law.triggers import CalendarTrigger\nfrom store.zone_rules import installed_rules\n"
         "t = CalendarTrigger(kind='calendar', cron='30 2 * * *', zone='Europe/Bratislava', fold='both', gap='advance')\n"
         "rules = installed_rules(t.zone)\n"
-        "print([f.at.isoformat() for f in firings(t, 'nominal', rules, datetime(2026, 3, 27, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC))])"
+        "start, end = datetime(2026, 3, 27, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC)\n"
+        "print([f.at.isoformat() for f in firings(t, 'nominal', rules, start, end)])"
     )
     environments = (
         {"TZ": "Asia/Tokyo", "PYTHONTZPATH": ""},
@@ -123,7 +124,7 @@ def test_firings_agree_with_a_walk_along_the_utc_line(zone: str, cron: str, fold
     exist = [(one.civil, one.fold, one.at) for one in found if one.kind in ("normal", "fold")]
     assert exist == walked
     assert list(newest_firings(trigger, "nominal", rules, start, end)) == found[::-1]
-    assert count_firings(trigger, "nominal", rules, start, end) == len(found)
+    assert count_firings(trigger, rules, start, end) == len(found)
 
 
 @pytest.mark.obligation("CAL-4", boundary="failure")
@@ -265,7 +266,7 @@ def test_cal_8_every_missed_firing_has_one_fate() -> None:
             at = since + away
             terms = CatchUp(horizon=horizon)
             backlog = sort_out(trigger, "nominal", rules, since, at, lambda firing: Bounds(firing.at), at, terms)
-            rang = count_firings(trigger, "nominal", rules, since, at)
+            rang = count_firings(trigger, rules, since, at)
             assert len(backlog.entries) + sum(one.firing_count for one in backlog.ranges) == rang
             considered = [one for one in backlog.entries if one.found_late and one.reason is None]
             assert len(considered) <= 1
