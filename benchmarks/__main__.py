@@ -33,6 +33,8 @@ def main() -> None:
     results = run(rows, asked.quick)
     show(rows, results)
     if not asked.rows:
+        if any("problem" in found for found in results["rows"].values()):
+            raise SystemExit("A row could not be measured; the file is kept as it was.")
         RESULTS.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 
 
@@ -43,7 +45,10 @@ def run(rows: list[Row], quick: bool) -> dict[str, Any]:
     with running_server() as server:
         for row in rows:
             row_began = time.monotonic()
-            found = row.measure(server, quick)
+            try:
+                found = row.measure(server, quick)
+            except (AssertionError, RuntimeError, TimeoutError) as problem:
+                found = {"ratio": float("nan"), "problem": str(problem)}
             words = {"what": row.what, "against": row.against, "target": row.target}
             bound = {"better": "more" if row.at_least else "less", "met": row.met(found["ratio"])}
             took = {"took_seconds": time.monotonic() - row_began}

@@ -1,6 +1,7 @@
 """32 callers under one authority: whoever wakes first works for all, beside 32 who each commit their own decision."""
 
 import statistics
+import time
 from typing import Any
 
 from benchmarks.callers import decide_in, together, warm_pool
@@ -26,10 +27,19 @@ def measure(server: Server, *, waves: int, each: int) -> dict[str, Any]:
         ):
             rates = [wave(url, pool, schedules, per_caller) for _ in range(waves + 1)][1:]
             found[f"ours_per_second_{name}"] = statistics.median(rates)
+        empty = statistics.median(timed(pool) for _ in range(100)) * 1000
     put_waiting(url, 0, 1, each=CALLERS * each)
     yardstick = pgbench(server, url, CALLERS, each, first=0, spread=False).per_second
     ratios = {name.replace("ours_per_second", "ratio"): rate / yardstick for name, rate in found.items()}
+    found["ours_milliseconds_of_a_turn_that_finds_nothing"] = empty
     return {**found, "pgbench_per_second": yardstick, **ratios, "ratio": ratios["ratio_one_each"]}
+
+
+def timed(pool: Any) -> float:
+    """Seconds for one caller to be told that nothing waits."""
+    began = time.perf_counter()
+    decide_in(pool, 0)
+    return time.perf_counter() - began
 
 
 def wave(database_url: str, pool: Any, schedules: int, each: int) -> float:

@@ -46,6 +46,8 @@ QUEUE = "bench-nothing"
 AT_ONCE = 20
 IDLE_FOR_SECONDS = 4.0
 ALL_WITHIN_SECONDS = 90.0
+THEIRS_WITHIN_SECONDS = 40.0
+"""Whatever Temporal has not started by then counts as started then, in its favour."""
 
 
 def measure(*, schedules: int) -> dict[str, Any]:
@@ -83,6 +85,7 @@ async def both(running: stack.RunningStack, schedules: int) -> dict[str, Any]:
         "ours_late_p95_seconds": ours_p95,
         "temporal_late_p50_seconds": statistics.median(theirs),
         "temporal_late_p95_seconds": theirs_p95,
+        "temporal_not_started_in_time": theirs.count(THEIRS_WITHIN_SECONDS),
         "ratio": ours_p95 / theirs_p95,
         **idle,
     }
@@ -162,13 +165,13 @@ async def theirs_ring(client: Client, schedules: int) -> list[float]:
     async with nothing_worker(client):
         await in_turn(range(schedules), lambda number: create(client, number, due_at))
         await until(due_at, "Temporal's Schedules")
-        limit = time.monotonic() + ALL_WITHIN_SECONDS
-        while time.monotonic() < limit:
-            started = [one.start_time async for one in client.list_workflows("WorkflowType = 'NothingWorkflow'")]
-            if len(started) == schedules:
-                return [(one - due_at).total_seconds() for one in started]
+        limit = time.monotonic() + THEIRS_WITHIN_SECONDS
+        started: list[datetime] = []
+        while len(started) < schedules and time.monotonic() < limit:
             await asyncio.sleep(1)
-    raise TimeoutError(f"{len(started)} of {schedules} were started")
+            started = [one.start_time async for one in client.list_workflows("WorkflowType = 'NothingWorkflow'")]
+    unseen = [THEIRS_WITHIN_SECONDS] * (schedules - len(started))
+    return [(one - due_at).total_seconds() for one in started] + unseen
 
 
 @asynccontextmanager
