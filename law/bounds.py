@@ -3,23 +3,33 @@
 `latest_start_at` is derived from the nominal firing: as elapsed time, or as a civil time of day resolved by the retained
 rules. 02:00 until 05:00 is three hours on most nights, and four on one. A civil bound is the first such time of day
 strictly after the nominal civil time. Where the clock jumps over it, it is the instant of the jump; where it is repeated,
-it is the earlier reading that still lies after the nominal instant.
+it is the earlier reading that still lies after the nominal instant. A firing that a jump advanced to or past its own civil
+bound has a window that is closed when it opens: the bound is never read as tomorrow's, since a window must not widen.
+
+Jitter moves eligibility, never a bound. `deterministic` is a function of the firing's identity; `bounded` is a draw that
+the caller makes once and stores: nothing here is random. Jitter that could use up a window is refused at registration.
 """
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
+from itertools import islice
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from law.durations import Duration
-from law.firings import Firing
+from law.errors import BadInput
+from law.firings import Firing, FiringKind, firings
 from law.identity import ScheduleName, SourceKey, digest_of
+from law.triggers import CalendarTrigger
 from law.zone_rules import Missing, Normal, Repeated, ZoneRules, resolve
 
 TIME_OF_DAY = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?")
 MILLISECOND = timedelta(milliseconds=1)
+SIGHT = timedelta(days=1500)
+SIGHT_COUNT = 5_000
+"""How far registration looks for a window that jitter could use up: four years, or this many firings."""
 
 
 def check_time_of_day(text: str) -> str:
@@ -59,7 +69,7 @@ class Jitter(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    mode: Literal["none", "deterministic"] = "none"
+    mode: Literal["none", "deterministic", "bounded"] = "none"
     max: Duration | None = None
 
     @model_validator(mode="after")
@@ -81,12 +91,18 @@ class Bounds:
 
 
 def calendar_bounds(
-    window: Window | None, jitter: Jitter, firing: Firing, rules: ZoneRules, schedule: ScheduleName
+    window: Window | None,
+    jitter: Jitter,
+    firing: Firing,
+    rules: ZoneRules,
+    schedule: ScheduleName,
+    draw: float | None = None,
 ) -> Bounds:
-    """The bounds of a calendar firing that has an instant. Raises ValueError for one that has none."""
+    """The bounds of a calendar firing that has an instant. Raises ValueError for one that has none, and BadInput for bounded
+    jitter without its `draw` in [0, 1)."""
     if firing.nominal_at is None:
         raise ValueError(f"{firing.key} has no instant, hence no bounds")
-    nominal_at, chosen = firing.nominal_at, select_jitter(jitter, schedule, firing.key)
+    nominal_at, chosen = firing.nominal_at, select_jitter(jitter, schedule, firing.key, draw)
     if window is None:
         return Bounds(nominal_at + chosen, jitter_milliseconds=chosen // MILLISECOND)
 
@@ -101,9 +117,16 @@ def calendar_bounds(
     return Bounds(eligible_at, eligible_at, latest_start_at, finish_by, chosen // MILLISECOND)
 
 
-def event_bounds(window: Window | None, jitter: Jitter, at: datetime, schedule: ScheduleName, key: SourceKey) -> Bounds:
+def event_bounds(
+    window: Window | None,
+    jitter: Jitter,
+    at: datetime,
+    schedule: ScheduleName,
+    key: SourceKey,
+    draw: float | None = None,
+) -> Bounds:
     """The bounds of an external event assigned at `at`; its window has no civil bounds, since it has no zone."""
-    chosen = select_jitter(jitter, schedule, key)
+    chosen = select_jitter(jitter, schedule, key, draw)
     if window is None:
         return Bounds(at + chosen, jitter_milliseconds=chosen // MILLISECOND)
     latest_start_at = at + window.allowed_delay if window.allowed_delay is not None else None
@@ -111,22 +134,44 @@ def event_bounds(window: Window | None, jitter: Jitter, at: datetime, schedule: 
     return Bounds(at + chosen, at + chosen, latest_start_at, finish_by, chosen // MILLISECOND)
 
 
-def select_jitter(jitter: Jitter, schedule: ScheduleName, key: SourceKey) -> timedelta:
-    """A whole number of milliseconds below `max`, drawn from the firing's identity: a second draw is the same draw."""
+def select_jitter(jitter: Jitter, schedule: ScheduleName, key: SourceKey, draw: float | None = None) -> timedelta:
+    """A whole number of milliseconds below `max` (CAL-6): from the firing's identity, so that a second draw is the same
+    draw, or from `draw` in [0, 1), which the caller makes once. Raises BadInput for bounded jitter without a lawful draw."""
     if jitter.max is None:
         return timedelta(0)
-    draw = int(digest_of([schedule, key]).removeprefix("sha256:")[:16], 16)
-    return draw % (jitter.max // MILLISECOND) * MILLISECOND
+    steps = jitter.max // MILLISECOND
+    if jitter.mode == "bounded":
+        if draw is None or not 0 <= draw < 1:
+            raise BadInput(field="jitter.mode", reason="bounded jitter needs a draw in [0, 1), made once and stored")
+        return min(int(draw * steps), steps - 1) * MILLISECOND
+    return int(digest_of([schedule, key]).removeprefix("sha256:")[:16], 16) % steps * MILLISECOND
+
+
+def check_jitter(
+    trigger: CalendarTrigger, window: Window | None, jitter: Jitter, rules: ZoneRules, since: datetime
+) -> None:
+    """Raise BadInput if jitter could move eligibility to or past a bound of any firing, as far as can be seen."""
+    if window is None or jitter.max is None:
+        return
+    still = Jitter()
+    since = max(since, (trigger.from_ or since).replace(tzinfo=UTC) - timedelta(days=1))
+    for firing in islice(firings(trigger, "nominal", rules, since, since + SIGHT), SIGHT_COUNT):
+        if firing.kind in (FiringKind.GAP_SKIPPED, FiringKind.GAP_FAILED, FiringKind.GAP_ADVANCED):
+            continue  # one that a jump advanced may have an empty window of its own
+        bounds = calendar_bounds(window, still, firing, rules, ScheduleName(""))
+        ends = [end for end in (bounds.latest_start_at, bounds.finish_by) if end is not None]
+        if any(bounds.eligible_at + jitter.max - MILLISECOND >= end for end in ends):
+            civil = firing.civil.isoformat()
+            raise BadInput(field="jitter.max", reason=f"could use up the whole window of the firing of {civil}")
 
 
 def next_time_of_day(text: str, nominal_civil: datetime, nominal_at: datetime, rules: ZoneRules) -> datetime:
-    """The first instant after `nominal_at` at which the zone's clocks read this time of day, on the nominal civil date or
-    a later one."""
+    """The first instant not before `nominal_at` that this time of day means, strictly after the nominal civil time."""
     of_day = time.fromisoformat(text)
     for days in range(4):
         civil = datetime.combine(nominal_civil.date() + timedelta(days=days), of_day)
         for at in readings(civil, rules):
-            if civil > nominal_civil and at > nominal_at:
+            if civil > nominal_civil and at >= nominal_at:
                 return at
     raise ValueError(f"no {text} follows {nominal_civil.isoformat()} in {rules.zone}")
 

@@ -10,6 +10,7 @@ A rule's start rings only if it matches. A rule that is silent for four centurie
 
 from array import array
 from bisect import bisect_left
+from calendar import monthrange
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -147,6 +148,8 @@ def periods(rule: Rule, day: date, *, backwards: bool) -> Iterator[list[date]]:
     if not chooses(rule):
         yield from ([one] for one in matching_days(rule, day, backwards=backwards))
         return
+    if rule.frequency is Frequency.DAILY and not places(rule.positions, len(times_on(rule, day))):
+        return
     edge = period_end(rule, day) if backwards else period_begin(rule, day)
     days = matching_days(rule, edge, backwards=backwards)
     for _, members in groupby(days, key=lambda one: period_of(rule, one)):
@@ -195,7 +198,10 @@ def period_end(rule: Rule, day: date) -> date:
 def matching_days(rule: Rule, day: date, *, backwards: bool) -> Iterator[date]:
     """The days from `day` on that match and lie in one of the rule's own periods, forwards or backwards."""
     years = range(day.year, rule.start.year - 2, -1) if backwards else range(day.year, LAST_YEAR + 1)
+    heard = day.year
     for year in years:
+        if abs(year - heard) > SILENT_YEARS_MAX:
+            return
         numbers = days_of_year(rule.days, 2000 + year % 400)
         if rule.frequency is Frequency.YEARLY and (year - rule.start.year) % rule.interval:
             continue
@@ -203,6 +209,7 @@ def matching_days(rule: Rule, day: date, *, backwards: bool) -> Iterator[date]:
         for number in reversed(numbers) if backwards else numbers:
             one = new_year + A_DAY * number
             if (one <= day if backwards else one >= day) and is_own(rule, one):
+                heard = year
                 yield one
 
 
@@ -218,7 +225,7 @@ def times_on(rule: Rule, day: date) -> Sequence[int]:
     unit = UNIT_SECONDS.get(rule.frequency)
     if unit is None:
         return times_from(rule.hours, rule.minutes, rule.seconds, (), DAY_SECONDS, 0, 1)
-    begins = (midnight(day) - midnight(rule.start.date())) // timedelta(seconds=unit)
+    begins = (day.toordinal() - rule.start.toordinal()) * (DAY_SECONDS // unit)
     first = ((rule.start.hour * 60 + rule.start.minute) * 60 + rule.start.second) // unit - begins
     first %= rule.interval
     if first >= DAY_SECONDS // unit:
@@ -268,10 +275,11 @@ def days_of_year(rule: DayRule, year: int) -> tuple[int, ...]:
 
 def matches(rule: DayRule, day: date, number: int, length: int) -> bool:
     """Whether a day matches each part that is given. `number` is its place in a year of `length` days, from 0."""
-    month_length = ((day.replace(day=1) + 32 * A_DAY).replace(day=1) - day.replace(day=1)).days
+    if rule.months and day.month not in rule.months:
+        return False
+    _, month_length = monthrange(day.year, day.month)
     return (
-        (not rule.months or day.month in rule.months)
-        and (not rule.month_days or not rule.month_days.isdisjoint((day.day, day.day - month_length - 1)))
+        (not rule.month_days or not rule.month_days.isdisjoint((day.day, day.day - month_length - 1)))
         and (not rule.year_days or not rule.year_days.isdisjoint((number + 1, number - length)))
         and (not rule.week_numbers or not rule.week_numbers.isdisjoint(week_of(day, rule.week_start)))
         and (not rule.weekdays or matches_weekday(rule, day, number, length, month_length))

@@ -128,6 +128,15 @@ class ScheduleDocument(Table):
             raise ValueError("window: an external trigger has no zone; use allowed_delay and finish_within")
         return self
 
+    @model_validator(mode="after")
+    def jitter_leaves_a_window(self) -> Self:
+        if self.window is None or self.jitter.max is None:
+            return self
+        for bound in (self.window.allowed_delay, self.window.finish_within):
+            if bound is not None and self.jitter.max > bound:
+                raise ValueError("jitter: its max could use up the whole window")
+        return self
+
     @property
     def schedule(self) -> ScheduleName:
         """The stable, authority-qualified name."""
