@@ -185,14 +185,14 @@ def count_in(trigger: CalendarTrigger, stretch: Stretch) -> int:
 def check_cycle(
     schedule: ScheduleName, trigger: CalendarTrigger, cycle: Cycle, rules: ZoneRules, since: datetime
 ) -> None:
-    """Raise CycleCollision if two firings share a cycle as far as can be seen from `since` (OCC-1), or from the trigger's
-    own beginning where that is later."""
+    """Raise CycleCollision if two firings share a cycle as far as can be seen (OCC-1): four years on from the first firing
+    at or after `since`, and the whole of an explicit list."""
     if cycle == "nominal":
         return
-    if trigger.from_ is not None:
-        since = max(since, trigger.from_.replace(tzinfo=UTC) - SHIFT_MAX)
+    first_at = next_firing_at(trigger, cycle, rules, since) or LAST_INSTANT
+    past = LAST_INSTANT if trigger.dates else first_at + CYCLE_SIGHT
     seen: dict[SourceKey, Firing] = {}
-    for count, firing in enumerate(firings(trigger, cycle, rules, since, since + CYCLE_SIGHT)):
+    for count, firing in enumerate(firings(trigger, cycle, rules, first_at, past)):
         other = seen.setdefault(firing.key, firing)
         if other is not firing:
             raise CycleCollision(

@@ -177,6 +177,26 @@ def test_occ_1_two_firings_in_one_cycle_are_refused_as_far_as_can_be_seen() -> N
     check_cycle(HOME, trigger, "nominal", installed_rules("UTC"), datetime(2024, 1, 1, tzinfo=UTC))
 
 
+@pytest.mark.obligation("OCC-1", boundary="failure")
+@pytest.mark.parametrize(
+    ("cycle", "tables"),
+    [
+        ("civil_hour", {"cron": "0 * * * *", "fold": "both"}),  # one hour of the year is read twice
+        ("civil_date", {"cron": "30 2 * * *", "fold": "both"}),
+        ("civil_date", {"cron": "0 2,14 * * *", "from": "2040-01-01"}),  # where the line begins, it is looked at
+        ("iso_week", {"cron": "0 2 * * MON,SUN"}),
+        ("civil_month", {"rrule": "FREQ=DAILY;INTERVAL=29", "from": "2026-01-01T02:00"}),
+        ("civil_date", {"dates": ["2031-05-05T01:00", "2031-05-05T23:00"]}),
+    ],
+)
+def test_occ_1_a_collision_that_comes_once_in_years_is_seen_when_it_is_registered(cycle: str, tables: dict) -> None:
+    """A fold, a far beginning, the edge of a week, a long rhythm: found before they ring."""
+    zone = "Europe/Bratislava"
+    trigger = CalendarTrigger.model_validate({"kind": "calendar", "zone": zone, **tables})
+    with pytest.raises(CycleCollision):
+        check_cycle(HOME, trigger, cycle, installed_rules(zone), datetime(2024, 1, 1, tzinfo=UTC))  # type: ignore[arg-type]
+
+
 def test_identities_are_computed_alike_by_everybody() -> None:
     """Keys and ids are stable texts: a change here would ring every known firing again."""
     civil = datetime(2026, 1, 2, 2, 0)
