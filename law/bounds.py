@@ -12,7 +12,7 @@ the caller makes once and stores: nothing here is random. Jitter that could use 
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 from itertools import islice
 from typing import Annotated, Any, Literal, Self
 
@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from law.durations import Duration
 from law.errors import BadInput
-from law.firings import Firing, FiringKind, firings
+from law.firings import Firing, FiringKind, firings, next_firing_at
 from law.identity import ScheduleName, SourceKey, digest_of
 from law.triggers import CalendarTrigger
 from law.zone_rules import Missing, Normal, Repeated, ZoneRules, resolve
@@ -154,8 +154,8 @@ def check_jitter(
     if window is None or jitter.max is None:
         return
     still = Jitter()
-    since = max(since, (trigger.from_ or since).replace(tzinfo=UTC) - timedelta(days=1))
-    for firing in islice(firings(trigger, "nominal", rules, since, since + SIGHT), SIGHT_COUNT):
+    first_at = next_firing_at(trigger, "nominal", rules, since) or since
+    for firing in islice(firings(trigger, "nominal", rules, first_at, first_at + SIGHT), SIGHT_COUNT):
         if firing.kind in (FiringKind.GAP_SKIPPED, FiringKind.GAP_FAILED, FiringKind.GAP_ADVANCED):
             continue  # one that a jump advanced may have an empty window of its own
         bounds = calendar_bounds(window, still, firing, rules, ScheduleName(""))
