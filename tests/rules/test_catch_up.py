@@ -118,6 +118,19 @@ def test_cal_8_the_newest_eligible_is_found_behind_thousands_that_a_jump_swallow
     assert len(backlog.entries) <= ROWS_MAX + 1
 
 
+@pytest.mark.obligation("CAL-8", boundary="failure")
+@pytest.mark.parametrize("gap", ["skip", "fail", "advance"])
+@pytest.mark.parametrize("after", [61, 70, 150, 161])
+def test_cal_8_rows_that_end_amid_firings_of_one_instant_count_the_rest_of_them_once(gap: str, after: int) -> None:
+    """Every second, recovered so soon after the jump that the rows run out amid what it swallowed."""
+    jump = datetime(2026, 3, 29, 1, tzinfo=UTC)
+    since, at = jump - timedelta(minutes=10), jump + timedelta(seconds=after)
+    backlog = back("* * * * * *", since, at, zone="Europe/Bratislava", gap=gap)
+    accounted = len(backlog.entries) + sum(one.firing_count for one in backlog.ranges)
+    assert accounted == 600 + 3_600 + after
+    assert len(considered(backlog)) == 1
+
+
 @pytest.mark.obligation("CAL-5", boundary="failure")
 @pytest.mark.obligation("CAL-8", boundary="restart")
 @settings(max_examples=60, deadline=None)

@@ -124,6 +124,13 @@ def test_both_directions_and_the_count_agree_with_another_implementation(text: s
     assert ours.count(theirs[4], theirs[20]) == 16
 
 
+def test_a_rule_that_rings_on_is_listed_through_the_centuries() -> None:
+    """Silence ends a rule after four centuries; ringing never does, in either direction."""
+    yearly = rule("FREQ=YEARLY")
+    assert next(islice(yearly.from_civil(NINE), 700, None)).year == NINE.year + 700
+    assert sum(1 for _ in yearly.before_civil(NINE.replace(year=NINE.year + 700))) == 700
+
+
 def test_a_rule_without_a_start_or_beside_another_form_is_refused() -> None:
     """`from` is the start of a rule; two forms in one trigger are one too many."""
     with pytest.raises(ValueError, match="needs from"):
