@@ -1,140 +1,233 @@
-"""The nightly rite: a dated backup of the store that was read back before it counts, and the N newest kept.
+"""The nightly rite: a dated backup of the store that was read back before it counts, and the N newest kept (FIN-1).
 
-`pg_dump` writes to a file of the Run's own; `pg_restore` must be able to list our tables in it; only then is it renamed into
-place beside a manifest. What is in place is never written again.
+`pg_dump` writes beside the place; `pg_restore` must list our tables in it and read every block of it; its manifest is put in
+place, and then the dump is renamed beside it. That rename is the effect: whatever fails before it left no backup, and a dump
+in place always has its manifest and is never written again. Removing is an effect too, one for each file.
+
+While a dump is written its file is locked, by this process and by the `pg_dump` that writes it. So a leftover is known for
+certain: an unfinished file that nobody holds. A kill before the rename leaves one, for a later rite to remove; the Run itself
+is held for the operator, since what it began is in doubt (IDN-5).
 """
 
+import fcntl
 import hashlib
 import json
 import os
-import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import unquote, urlsplit, urlunsplit
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from law.pattern import Casting, DidNotHappen, Done, Ending, Failed, Json, Pattern, Proof
+from patterns.dumping import dump, tables_read_back
+from patterns.placing import FRESH, fresh_of, put_in_place, sync_folder
 
 PROOF = "backup_verified"
-TABLES_THAT_MUST_BE_THERE = ("occurrence", "decision", "run")
-DUMP_WITHIN_SECONDS = 3600
+TABLES_THAT_MUST_BE_THERE = frozenset({"occurrence", "decision", "run"})
+FOLDER = "backups"
 
 
 class Rite(BaseModel):
     """How many backups stay."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="forbid")
 
     keep: int = Field(default=7, ge=1, le=10_000)
 
 
+def check_instant(text: str) -> str:
+    """An ISO 8601 instant with a `Z`."""
+    if not text.endswith("Z"):
+        raise ValueError("an instant ends with Z")
+    datetime.fromisoformat(text)
+    return text
+
+
+def check_tables(names: list[str]) -> list[str]:
+    """Without these it is no backup of our store."""
+    if missing := sorted(TABLES_THAT_MUST_BE_THERE - set(names)):
+        raise ValueError(f"lacks the rows of {', '.join(missing)}")
+    return names
+
+
+class BackupVerified(BaseModel):
+    """The proof `backup_verified`, and the manifest beside each dump. `path` is relative to the files folder."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    path: str = Field(pattern=rf"^{FOLDER}/([a-z0-9_-][a-z0-9._-]*/)+nightbell-[A-Za-z0-9-]+\.dump$")
+    bytes: int = Field(gt=0)
+    sha256: str = Field(pattern=r"^sha256:[0-9a-f]{64}$")
+    tables: Annotated[list[str], AfterValidator(check_tables)]
+    nominal_civil: str
+    run_id: str = Field(min_length=1)
+    verified_at: Annotated[str, AfterValidator(check_instant)]
+
+
 def perform(casting: Casting, rite: Rite) -> Ending:
-    """Dump, verify, put in place; then let the oldest go."""
-    made = casting.effect("back_up", "backup", lambda: back_up(casting))
-    for name in beyond(folder_of(casting), rite.keep):
-        casting.effect("remove_backup", name, lambda name=name: remove(folder_of(casting), name))
-    problem = problem_with(made)
-    if problem:
-        return Failed(problem)
-    return Done(Proof(PROOF, made), note=f"{made['file']}, {made['bytes']} bytes, {made['tables']} tables")
+    """Dump, verify, put in place; then let leftovers and the oldest go."""
+    folder = Path(casting.workplace.files_folder) / FOLDER / casting.schedule
+    said = ""
+    try:
+        made = casting.effect("back_up", "backup", lambda: back_up(casting, folder))
+        said = f"{made['path']}, {made['bytes']} bytes, {len(made['tables'])} tables"
+        for name in leftovers(folder):
+            casting.effect("remove_leftover", name, lambda name=name: remove(folder, name))
+        for name in beyond(folder, Path(made["path"]).name, rite.keep):
+            casting.effect("remove_backup", name, lambda name=name: remove(folder, name, manifest_of(name)))
+    except DidNotHappen as problem:
+        return Failed(f"{problem}; in place: {said}" if said else str(problem))
+    return Done(Proof(PROOF, made), note=said)
 
 
-def folder_of(casting: Casting) -> Path:
-    """Where backups stand."""
-    folder = Path(casting.workplace.files_folder) / "backups"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def back_up(casting: Casting) -> Mapping[str, Json]:
-    """Write, read back, fsync and rename one backup; leftovers of a dead attempt of this Run are dropped first."""
-    folder = folder_of(casting)
-    day = (casting.nominal_civil or "undated").replace(":", "").replace("T", "-")
-    file = folder / f"nightbell-{day}-{casting.run_id[:8]}.dump"
-    fresh = file.with_suffix(".new")
-    fresh.unlink(missing_ok=True)
-    dump(casting, fresh)
-    tables = tables_in(casting, fresh)
-    missing = [name for name in TABLES_THAT_MUST_BE_THERE if name not in tables]
-    if missing:
-        fresh.unlink()
-        raise DidNotHappen(f"the dump lacks the tables {', '.join(missing)}")
-    content = fresh.read_bytes()
-    made = {
-        "file": file.name,
-        "bytes": len(content),
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "tables": len(tables),
-    }
-    with fresh.open("rb") as handle:
-        os.fsync(handle.fileno())
-    fresh.replace(file)
-    file.with_suffix(".json").write_text(json.dumps(made, indent=1))
+def back_up(casting: Casting, folder: Path) -> Mapping[str, Json]:
+    """Put one verified backup in place. Raises DidNotHappen as long as none is."""
+    file = folder / name_of(casting)
+    if file.exists():
+        return found_in_place(file)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with held(fresh_of(file)) as handle:
+            dump(casting.workplace, fresh_of(file), handle)
+            made = read_back(casting, file)
+            put_in_place(file.with_name(manifest_of(file.name)), json.dumps(made, indent=1).encode())
+            fresh_of(file).replace(file)
+    except (OSError, DidNotHappen) as problem:
+        raise DidNotHappen(f"no backup was made: {problem}") from problem
+    sync_folder(folder)
     return made
 
 
-def dump(casting: Casting, into: Path) -> None:
-    """Run `pg_dump`; the password travels in the environment, never on the command line."""
-    tool = str(Path(casting.workplace.postgres_tools_folder) / "pg_dump")
-    url, password = without_password(casting.workplace.database_url)
-    command = [tool, "--format=custom", "--schema=nightbell", "--no-owner", "--file", str(into), "--dbname", url]
-    environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", **({"PGPASSWORD": password} if password else {})}
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=environment, timeout=DUMP_WITHIN_SECONDS, check=False
-    )
-    if done.returncode != 0:
-        into.unlink(missing_ok=True)
-        raise DidNotHappen(f"pg_dump failed: {done.stderr.strip().splitlines()[-1:] or done.returncode}")
+def name_of(casting: Casting) -> str:
+    """Named by the civil time that rang, and by the Run."""
+    rang = casting.nominal_civil.replace(":", "") or "undated"
+    return f"nightbell-{rang}-{casting.run_id.partition('-')[0]}.dump"
 
 
-def without_password(url: str) -> tuple[str, str]:
-    """A database URL as anybody may see it in a process list, and the password that it held."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url, ""
-    account, _, server = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=f"{account.partition(':')[0]}@{server}")), unquote(parts.password)
+def manifest_of(name: str) -> str:
+    """The name of a dump's manifest."""
+    return f"{name.removesuffix('.dump')}.json"
 
 
-def tables_in(casting: Casting, file: Path) -> set[str]:
-    """The tables whose rows the dump holds, as `pg_restore` reads them back."""
-    tool = str(Path(casting.workplace.postgres_tools_folder) / "pg_restore")
-    done = subprocess.run([tool, "--list", str(file)], capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode != 0:
-        raise DidNotHappen(f"pg_restore cannot read the dump back: {done.stderr.strip()[:200]}")
-    return {line.split(" TABLE DATA ")[1].split()[1] for line in done.stdout.splitlines() if " TABLE DATA " in line}
+def found_in_place(file: Path) -> Mapping[str, Json]:
+    """The manifest of this Run's own backup, from an attempt whose record was lost."""
+    made = manifest_in(file)
+    if made is None or made.sha256 != digest_of_file(file):
+        raise DidNotHappen(f"{file.name} is in place already and is not what its manifest says")
+    return made.model_dump()
 
 
-def beyond(folder: Path, keep: int) -> list[str]:
-    """The names of the backups older than the `keep` newest, oldest first."""
-    names = sorted(file.name for file in folder.glob("nightbell-*.dump"))
-    return names[:-keep]
+@contextmanager
+def held(fresh: Path) -> Iterator[int]:
+    """An empty private file, locked while anybody writes it: the lock goes with the handle to the child. What fails
+    takes it away again. Raises BlockingIOError while another process holds it."""
+    fresh.touch(mode=0o600)
+    with fresh.open("r+b") as sink:
+        fcntl.flock(sink, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        sink.truncate(0)
+        try:
+            yield sink.fileno()
+        except Exception:
+            with suppress(OSError):
+                fresh.unlink(missing_ok=True)
+            raise
 
 
-def remove(folder: Path, name: str) -> Mapping[str, Json]:
-    """Remove one backup and its manifest; one that is gone already is gone."""
-    (folder / name).unlink(missing_ok=True)
-    (folder / name).with_suffix(".json").unlink(missing_ok=True)
-    return {"removed": name}
+def read_back(casting: Casting, file: Path) -> dict[str, Json]:
+    """What is really in the fresh dump, once it is synced. Raises DidNotHappen when it is no backup of our store."""
+    fresh = fresh_of(file)
+    with fresh.open("rb") as dumped:
+        os.fsync(dumped.fileno())
+    content = {
+        "path": str(file.relative_to(casting.workplace.files_folder)),
+        "bytes": fresh.stat().st_size,
+        "sha256": digest_of_file(fresh),
+        "tables": tables_read_back(casting.workplace, fresh),
+        "nominal_civil": casting.nominal_civil,
+        "run_id": casting.run_id,
+        "verified_at": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+    }
+    if problem := problem_with(content):
+        raise DidNotHappen(problem)
+    return content
+
+
+def digest_of_file(file: Path) -> str:
+    """`sha256:` of a file, however large."""
+    with file.open("rb") as content:
+        return f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
 
 
 def problem_with(content: Mapping[str, Json]) -> str:
-    """The validator of `backup_verified`, pure: '' when the proof holds, else what is wrong."""
-    digest = content.get("sha256")
-    if not isinstance(content.get("file"), str) or not str(content["file"]).endswith(".dump"):
-        return "the proof names no backup"
-    if not isinstance(digest, str) or len(digest) != 64:
-        return "the proof has no SHA-256"
-    if not isinstance(content.get("bytes"), int) or content["bytes"] <= 0:
-        return "the backup is empty"
-    if not isinstance(content.get("tables"), int) or content["tables"] < len(TABLES_THAT_MUST_BE_THERE):
-        return "the backup holds too few tables"
+    """The validator of `backup_verified`, pure: '' when the proof holds, else what is wrong with it."""
+    try:
+        BackupVerified.model_validate(content)
+    except ValidationError as problem:
+        found = [(".".join(map(str, error["loc"])), error["msg"]) for error in problem.errors()]
+        return "; ".join(f"{field}: {said.removeprefix('Value error, ')}" for field, said in found)
     return ""
 
 
+def leftovers(folder: Path) -> list[str]:
+    """Unfinished files that nobody holds, and manifests whose dump never came. What is being written is held until the
+    very rename, so that is looked at first."""
+    found: list[str] = []
+    for file in folder.glob("nightbell-*"):
+        dumped = folder / f"{file.name.partition('.')[0]}.dump"
+        if is_held(fresh_of(dumped)):
+            continue
+        if file.suffix == FRESH or (file.suffix == ".json" and not dumped.exists()):
+            found.append(file.name)
+    return sorted(found)
+
+
+def is_held(fresh: Path) -> bool:
+    """Whether a living process writes this file."""
+    try:
+        with fresh.open("rb") as found:
+            fcntl.flock(found, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def beyond(folder: Path, made: str, keep: int) -> list[str]:
+    """The dumps that are older than the `keep` newest, oldest first. The one just made always stays, whatever a clock
+    that was set back may say; a dump without a manifest is not ours to remove."""
+    found = [
+        (manifest.verified_at, file.name) for file in folder.glob("nightbell-*.dump") if (manifest := manifest_in(file))
+    ]
+    others = [name for _, name in sorted(found) if name != made]
+    return others[: max(0, len(others) - keep + 1)]
+
+
+def manifest_in(file: Path) -> BackupVerified | None:
+    """A dump's manifest, or None where there is none that can be read."""
+    try:
+        return BackupVerified.model_validate_json(file.with_name(manifest_of(file.name)).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def remove(folder: Path, *names: str) -> Mapping[str, Json]:
+    """Remove files; one that is gone already is gone. Raises DidNotHappen where the first cannot be removed."""
+    for number, name in enumerate(names):
+        try:
+            (folder / name).unlink(missing_ok=True)
+        except OSError as problem:
+            if number:
+                raise
+            raise DidNotHappen(f"{name} could not be removed: {problem.strerror}") from problem
+    sync_folder(folder)
+    return {"removed": names[0]}
+
+
 def pattern(digest: str) -> Pattern[Rite]:
-    """The Pattern, with the digest of this source."""
-    return Pattern(
-        "nightly_rite", "1", Rite, perform, digest, returns_to_checkpoint=True, finish_proofs={PROOF: problem_with}
-    )
+    """The Pattern, with the digest of its source."""
+    proofs = {PROOF: problem_with}
+    return Pattern("nightly_rite", "1", Rite, perform, digest, returns_to_checkpoint=True, finish_proofs=proofs)
