@@ -30,7 +30,7 @@ from law.zone_rules import ZoneRules
 ROWS_MAX = 100
 """How many missed firings of one Schedule become rows of their own in one look; beyond it they are counted in ranges."""
 
-JUST_AFTER = timedelta(microseconds=1)
+JUST_AFTER, ONE_SECOND = timedelta(microseconds=1), timedelta(seconds=1)
 SWALLOWED = {FiringKind.GAP_SKIPPED: Reason.GAP_SKIPPED, FiringKind.GAP_FAILED: Reason.GAP_FAILED}
 
 
@@ -138,7 +138,7 @@ def sort_out(
         elif shares_its_instant(firing, entries) or (
             entry.reason in SWALLOWED.values() and considered < terms.take_max
         ):
-            join(crowd, SkippedRange(firing.at, firing.at, 1, entry.reason or terms.left_over))
+            join(crowd, SkippedRange(firing.at, firing.at, 1, entry.reason or closed_by(entry.bounds, at)))
         else:
             for left in left_out(line, since, firing.at + JUST_AFTER, at, terms):
                 join(crowd, left)
@@ -188,6 +188,13 @@ def window_closed(bounds: Bounds | None, at: datetime) -> bool:
     return any(end is not None and at >= end for end in ends)
 
 
+def closed_by(bounds: Bounds | None, at: datetime) -> Reason:
+    """Which bound closed a window that is closed; the latest start is judged first, as in `law.window`."""
+    latest_start_at = bounds.latest_start_at if bounds is not None else None
+    started_late = latest_start_at is not None and at >= latest_start_at
+    return Reason.LATEST_START_PASSED if started_late else Reason.FINISH_BOUND_PASSED
+
+
 def is_considered(entry: Entry, at: datetime) -> bool:
     """Whether a missed firing is taken by the catch-up policy."""
     return entry.found_late and entry.reason is None and not window_closed(entry.bounds, at)
@@ -199,22 +206,26 @@ def shares_its_instant(firing: Firing, entries: list[Entry]) -> bool:
 
 
 def left_out(line: Line, since: datetime, past: datetime, at: datetime, terms: CatchUp) -> Iterator[SkippedRange]:
-    """Everything in [since, past), a range a reason: each reason is one stretch of time, apart from what the clocks jumped
-    over."""
+    """Everything in [since, past), a range a reason: windows close in the order in which firings ring, so each reason is
+    one stretch, apart from what the clocks jumped over."""
     if line.trigger.gap != "advance":
         reason = Reason.GAP_SKIPPED if line.trigger.gap == "skip" else Reason.GAP_FAILED
         for jumped_at, count in swallowed_at(line.trigger, line.rules, since, past):
             yield SkippedRange(jumped_at, jumped_at, count, reason)
     horizon = min(max(since, at - terms.horizon), past)
-    aged = min(max(horizon, at - terms.max_age), past) if terms.max_age is not None else horizon
-    reasons = (Reason.BEYOND_HORIZON, Reason.OVER_AGE, terms.left_over)
-    for (start, end), reason in zip(pairwise((since, horizon, aged, past)), reasons, strict=True):
+    closed = max(horizon, closed_until(line, horizon, past, at))
+    aged = min(max(closed, at - terms.max_age), past) if terms.max_age is not None else closed
+    newest_closed = latest(line, horizon, closed)
+    closing = closed_by(line.bounds_of(newest_closed), at) if newest_closed else Reason.LATEST_START_PASSED
+    edges = (since, horizon, closed, aged, past)
+    reasons = (Reason.BEYOND_HORIZON, closing, Reason.OVER_AGE, terms.left_over)
+    for (start, end), reason in zip(pairwise(edges), reasons, strict=True):
         yield from stretch(line, start, end, reason)
 
 
 def stretch(line: Line, start: datetime, end: datetime, reason: Reason) -> Iterator[SkippedRange]:
     """The range of everything in [start, end) that the clocks did not swallow; none where nothing rang."""
-    first, last = (next(standing(found), None) for found in (line.oldest(start, end), line.newest(start, end)))
+    first, last = next(standing(line.oldest(start, end)), None), latest(line, start, end)
     if first is None or last is None:
         return
     count = count_firings(line.trigger, line.rules, start, end)
@@ -226,3 +237,22 @@ def stretch(line: Line, start: datetime, end: datetime, reason: Reason) -> Itera
 def standing(found: Iterator[Firing]) -> Iterator[Firing]:
     """Firings that have an instant of their own."""
     return (firing for firing in found if firing.kind not in SWALLOWED)
+
+
+def latest(line: Line, start: datetime, end: datetime) -> Firing | None:
+    """The newest firing in [start, end) that has an instant of its own."""
+    return next(standing(line.newest(start, end)), None)
+
+
+def closed_until(line: Line, start: datetime, end: datetime, at: datetime) -> datetime:
+    """The instant in [start, end] before which every window is closed, and from which none is; found by halving, to the
+    second, since an older firing's window never closes later."""
+    newest = latest(line, start, end)
+    if newest is None or window_closed(line.bounds_of(newest), at):
+        return end
+    low, high = start, end
+    while high - low > ONE_SECOND:
+        middle = low + (high - low) / 2
+        firing = latest(line, start, middle)
+        low, high = (middle, high) if firing is None or window_closed(line.bounds_of(firing), at) else (low, middle)
+    return low

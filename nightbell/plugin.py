@@ -78,13 +78,14 @@ class NightbellPlugin(SimplePlugin):
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
         """Add our workflows and activities to the worker's own."""
         config = super().configure_worker(config)
-        self._client, self._task_queue = config["client"], config["task_queue"]
-        self._pool = self.open_pool()
-        house = House(self._settings, self._pool, self._client, self._task_queue, self._tools_folder, self._threads)
+        client, task_queue = config.get("client"), config.get("task_queue")
+        assert client is not None, "a worker that is being configured has a client"
+        assert task_queue is not None, "and a task queue"
+        self._client, self._task_queue, self._pool = client, task_queue, self.open_pool()
+        house = House(self._settings, self._pool, client, task_queue, self._tools_folder, self._threads)
         ours = [self._wrap(name, answer) for name, answer in activities_of(house, self._carriers).items()]
         config["activities"] = [*config.get("activities", ()), *ours]
-        config.setdefault("deployment_config", None)
-        if config["deployment_config"] is None:
+        if config.get("deployment_config") is None:
             config["deployment_config"] = WorkerDeploymentConfig(
                 deployment_version(), use_worker_versioning=True, default_versioning_behavior=VersioningBehavior.PINNED
             )

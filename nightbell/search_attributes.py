@@ -16,7 +16,9 @@ KINDS = {
 async def register_search_attributes(settings: Settings) -> list[str]:
     """Register the missing ones and return their names. Raises StackProblem when Temporal cannot be reached."""
     client = await connect(settings, attempts=3)
-    known = await client.operator_service.list_search_attributes(ListSearchAttributesRequest(namespace=client.namespace))
+    known = await client.operator_service.list_search_attributes(
+        ListSearchAttributesRequest(namespace=client.namespace)
+    )
     missing = {name: KINDS[kind] for name, kind in SEARCH_ATTRIBUTES.items() if name not in known.custom_attributes}
     if missing:
         request = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=missing)

@@ -14,6 +14,7 @@ from activities.lanes import TemporalLane
 from activities.publishing import PublishActivities
 from activities.relaying import RelayActivities
 from activities.schedules import ScheduleActivities
+from law.identity import Digest
 from law.pattern import Workplace
 from nightbell.settings import Settings
 from patterns.catalogue import installed
@@ -63,4 +64,4 @@ def workplace(house: House) -> Workplace:
 
 def installed_patterns() -> list[InstalledPattern]:
     """What this process can carry, as the store knows Patterns."""
-    return [InstalledPattern(one.key, one.revision, one.digest) for one in installed()]
+    return [InstalledPattern(one.key, one.revision, Digest(one.digest)) for one in installed()]

@@ -290,10 +290,10 @@ def answer(
 
 
 def outcome(judgement: Judgement, key: str) -> Outcome:
-    occurrence_id, verdict = judgement.candidate.trigger_occurrence_id, judgement.verdict
+    known_as, verdict = judgement.candidate.trigger_occurrence_id, judgement.verdict
     admitted = verdict.state is OccurrenceState.ADMITTED
-    started = str(run_id(occurrence_id, 0)) if admitted else ""
-    return Outcome(str(occurrence_id), key, verdict.state.value, verdict.reason.value, started)
+    started = str(run_id(known_as, 0)) if admitted else ""
+    return Outcome(str(known_as), key, verdict.state.value, verdict.reason.value, started)
 
 
 def remembered(schedule: ScheduleName, earlier: dict[str, Any]) -> Decided:

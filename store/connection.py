@@ -5,7 +5,7 @@ keep one stuck caller from holding everybody's locks: a half-open client loses i
 statement ends (FIELD: a half-open client holds its locks until `idle_in_transaction_session_timeout`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,7 +52,7 @@ def open_pool(database_url: str, connections_max: int = 8) -> Pool:
 
 
 @contextmanager
-def borrow(pool: Pool) -> Iterator[Connection]:
+def borrow(pool: Pool) -> Generator[Connection]:
     """Borrow a connection; translate what the server's absence looks like into the store's own errors."""
     connection: Connection | None = None
     try:

@@ -21,6 +21,7 @@ from store.tables import claim, decision, delivery, effect, invocation, occurren
 LIMIT_MAX = 10_000
 
 Line = dict[str, Any]
+Query = sa.Select[*tuple[Any, ...]]
 
 
 def occurrences(
@@ -41,7 +42,7 @@ def schedule_name() -> sa.ColumnElement[str]:
     return schedule.c.authority + "/" + schedule.c.name
 
 
-def occurrence_lines() -> sa.Select[Any]:
+def occurrence_lines() -> Query:
     """One line an Occurrence, as the command line's contract names its fields."""
     return (
         sa.select(
@@ -115,13 +116,13 @@ def runs(pool: Pool, name: ScheduleName | None = None, states: Sequence[str] = (
         return read(connection, statement.limit(min(limit, LIMIT_MAX)))
 
 
-def explain(pool: Pool, occurrence_id: TriggerOccurrenceId) -> Line:
+def explain(pool: Pool, trigger_occurrence_id: TriggerOccurrenceId) -> Line:
     """Every decision about one Occurrence, in order, with its Run, hops and effects. Raises UnknownOccurrence."""
     with borrow(pool) as connection:
-        found = read(connection, the_occurrence(occurrence_id))
+        found = read(connection, the_occurrence(trigger_occurrence_id))
         if not found:
-            raise UnknownOccurrence(trigger_occurrence_id=occurrence_id)
-        decisions = read(connection, decisions_about(occurrence_id))
+            raise UnknownOccurrence(trigger_occurrence_id=trigger_occurrence_id)
+        decisions = read(connection, decisions_about(trigger_occurrence_id))
         admitted = found[0]["run_id"]
         return {
             "occurrence": found[0],
@@ -132,7 +133,7 @@ def explain(pool: Pool, occurrence_id: TriggerOccurrenceId) -> Line:
         }
 
 
-def the_occurrence(occurrence_id: TriggerOccurrenceId) -> sa.Select[Any]:
+def the_occurrence(trigger_occurrence_id: TriggerOccurrenceId) -> Query:
     """The Occurrence's line, with what it is made of. The content itself stays in its row; its digest is shown."""
     made_of = (
         occurrence.c.content_digest,
@@ -153,10 +154,10 @@ def the_occurrence(occurrence_id: TriggerOccurrenceId) -> sa.Select[Any]:
         occurrence.c.found_late,
         occurrence.c.materialized_at,
     )
-    return occurrence_lines().add_columns(*made_of).where(occurrence.c.trigger_occurrence_id == occurrence_id)
+    return occurrence_lines().add_columns(*made_of).where(occurrence.c.trigger_occurrence_id == trigger_occurrence_id)
 
 
-def decisions_about(occurrence_id: TriggerOccurrenceId) -> sa.Select[Any]:
+def decisions_about(trigger_occurrence_id: TriggerOccurrenceId) -> Query:
     """Its decisions, oldest first."""
     return (
         sa.select(
@@ -170,7 +171,7 @@ def decisions_about(occurrence_id: TriggerOccurrenceId) -> sa.Select[Any]:
             decision.c.run_id,
             decision.c.enqueue_seq,
         )
-        .where(decision.c.trigger_occurrence_id == occurrence_id)
+        .where(decision.c.trigger_occurrence_id == trigger_occurrence_id)
         .order_by(decision.c.decision_seq)
     )
 
@@ -180,14 +181,14 @@ def in_words(line: Line) -> Line:
     return {**line, "sentence": MEANINGS[Reason(line["reason"])].sentence}
 
 
-def the_run(admitted: UUID) -> sa.Select[Any]:
+def the_run(admitted: UUID) -> Query:
     """Its Run, whole, the proof by its digest."""
     return sa.select(*(column for column in run.c if column.name not in ("schedule_id", "proof"))).where(
         run.c.run_id == admitted
     )
 
 
-def hops_of(admitted: UUID) -> sa.Select[Any]:
+def hops_of(admitted: UUID) -> Query:
     """Its delivery hops, each with the claim that took it."""
     return (
         sa.select(
@@ -211,7 +212,7 @@ def hops_of(admitted: UUID) -> sa.Select[Any]:
     )
 
 
-def effects_of(admitted: UUID) -> sa.Select[Any]:
+def effects_of(admitted: UUID) -> Query:
     """Its effects in the order they were begun."""
     return (
         sa.select(*(column for column in effect.c if column.name != "run_id"))
@@ -220,7 +221,7 @@ def effects_of(admitted: UUID) -> sa.Select[Any]:
     )
 
 
-def read(connection: Connection, statement: sa.Select[Any]) -> list[Line]:
+def read(connection: Connection, statement: Query) -> list[Line]:
     """Compile for PostgreSQL and run on the pool's own connection."""
     compiled = statement.compile(dialect=DIALECT, compile_kwargs={"render_postcompile": True})
     cursor = connection.cursor(row_factory=dict_row)

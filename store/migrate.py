@@ -7,7 +7,7 @@ complete migration.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def at_head(database_url: str) -> bool:
 
 
 @contextmanager
-def connect(database_url: str) -> Iterator[sqlalchemy.Connection]:
+def connect(database_url: str) -> Generator[sqlalchemy.Connection]:
     """A connection of its own, outside the pool: migrations are rare and live under other timeouts."""
     url = sqlalchemy.make_url(database_url).set(drivername="postgresql+psycopg")
     engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
@@ -63,7 +63,7 @@ def connect(database_url: str) -> Iterator[sqlalchemy.Connection]:
 
 
 @contextmanager
-def the_only_migrator(guard: sqlalchemy.Connection) -> Iterator[None]:
+def the_only_migrator(guard: sqlalchemy.Connection) -> Generator[None]:
     """Hold the migrators' lock, trying until it is free; it goes with its connection."""
     take = sqlalchemy.text("SELECT pg_try_advisory_lock(:key)").bindparams(key=MIGRATOR_LOCK)
     while not guard.scalar(take):
@@ -75,9 +75,9 @@ def the_only_migrator(guard: sqlalchemy.Connection) -> Iterator[None]:
 
 def prepare(connection: sqlalchemy.Connection) -> None:
     """The schema that everything lives in, on the path of this session."""
-    connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-    connection.exec_driver_sql(f"SET search_path = {SCHEMA}")
-    connection.exec_driver_sql(f"SET lock_timeout = {LOCK_TIMEOUT_MILLISECONDS}")
+    connection.execute(sqlalchemy.schema.CreateSchema(SCHEMA, if_not_exists=True))
+    for setting, value in (("search_path", SCHEMA), ("lock_timeout", str(LOCK_TIMEOUT_MILLISECONDS))):
+        connection.execute(sqlalchemy.select(sqlalchemy.func.set_config(setting, value, False)))
     connection.commit()
 
 

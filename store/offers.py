@@ -75,15 +75,15 @@ def offer(pool: Pool, asked: Offer, decision_id: DecisionId) -> Offered:
         if not held.locked[0]:
             raise UnknownSchedule(schedule=asked.schedule)
         own: HeldSchedule = held.locked[0][0]
-        occurrence_id = trigger_occurrence_id(asked.schedule, key)
-        known = held.records(Known, KNOWN, {"trigger_occurrence_id": occurrence_id})
+        known_as = trigger_occurrence_id(asked.schedule, key)
+        known = held.records(Known, KNOWN, {"trigger_occurrence_id": known_as})
         if known:
             return found(asked, key, content_digest, known[0])
         pinned = active_revision(held, own)
         row = event_row(held, pinned, asked, key, content_digest)
         insert_rows(held, occurrence, [row])
-        held.record("offer", {"trigger_occurrence_id": occurrence_id, "key": key}, own.last_sampled_at)
-        return Offered(occurrence_id, key, pinned.revision, "pending", row["waiting_reason"] or "", True)
+        held.record("offer", {"trigger_occurrence_id": known_as, "key": key}, own.last_sampled_at)
+        return Offered(known_as, key, pinned.revision, "pending", row["waiting_reason"] or "", True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ K decisions in one transaction cost a fraction of K transactions; that holds onl
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, LiteralString, cast
 
 import sqlalchemy
 from psycopg import sql
@@ -27,4 +27,4 @@ def insert_statement(table: sqlalchemy.Table) -> sql.SQL:
     statement = sql.SQL(
         "INSERT INTO {table} ({columns}) SELECT {columns} FROM jsonb_populate_recordset(NULL::{table}, %(rows)s)"
     ).format(table=sql.Identifier(table.name), columns=columns)
-    return sql.SQL(statement.as_string())
+    return sql.SQL(cast("LiteralString", statement.as_string()))

@@ -65,7 +65,8 @@ class HopWorkflow:
 
     def show(self, hop: asks.HopAsk, state: str, reason: str) -> None:
         """Tell the UI."""
-        workflow.upsert_search_attributes([SCHEDULE.value_set(hop.schedule), STATE.value_set(state)])
+        updates = [SCHEDULE.value_set(hop.schedule), STATE.value_set(state)]
+        workflow.upsert_search_attributes(updates)  # pyright: ignore[reportUnknownMemberType]: the SDK's own hint
         workflow.set_current_details(
             f"- **{hop.schedule}**, {hop.pattern}, hop {hop.enqueue_seq}\n- {state}: {reason}\n- Run `{hop.run_id}`"
         )

@@ -7,9 +7,10 @@ and may be lost with its history: the next materialize finds again whatever is d
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey, VersioningBehavior
+from temporalio.common import SearchAttributeKey, SearchAttributeUpdate, VersioningBehavior
 from temporalio.workflow import ContinueAsNewVersioningBehavior
 
 from workflows import asks
@@ -181,9 +182,13 @@ class ScheduleWorkflow:
         """Tell the UI."""
         shown = self.shown
         state = "halted" if shown.halted else "waiting" if shown.wake_at else "idle"
-        updates = [SCHEDULE.value_set(shown.schedule), CLASS.value_set(shown.service_class), STATE.value_set(state)]
+        updates: list[SearchAttributeUpdate[Any]] = [
+            SCHEDULE.value_set(shown.schedule),
+            CLASS.value_set(shown.service_class),
+            STATE.value_set(state),
+        ]
         updates.append(NEXT_AT.value_set(shown.wake_at) if shown.wake_at else NEXT_AT.value_unset())
-        workflow.upsert_search_attributes(updates)
+        workflow.upsert_search_attributes(updates)  # pyright: ignore[reportUnknownMemberType]: the SDK's own hint
         workflow.set_current_details(details(shown))
 
 

@@ -48,7 +48,7 @@ def known(asked: list[str] | None, states: list[str]) -> list[str]:
 
 
 def explain(
-    occurrence_id: Annotated[
+    trigger_occurrence_id: Annotated[
         str, typer.Argument(help="A trigger_occurrence_id, as `occurrences` prints it.", metavar="ID")
     ],
     home: HomeFolder = None,
@@ -56,9 +56,9 @@ def explain(
 ) -> None:
     """Every decision about one Occurrence, in order, in words."""
     try:
-        wanted = TriggerOccurrenceId(UUID(occurrence_id))
+        wanted = TriggerOccurrenceId(UUID(trigger_occurrence_id))
     except ValueError as problem:
-        raise BadInput(field="id", reason=f"{occurrence_id!r} is not a trigger_occurrence_id") from problem
+        raise BadInput(field="id", reason=f"{trigger_occurrence_id!r} is not a trigger_occurrence_id") from problem
     with store_of(home) as (_, pool):
         found = ledger.explain(pool, wanted)
     show(as_json, found, lambda console: tell(console, found))

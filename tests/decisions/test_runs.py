@@ -128,7 +128,7 @@ def test_an_effect_that_succeeded_is_answered_from_its_record(office: Office, ev
     first = office.claim(run_id)
     workplace = Workplace(str(tmp_path), "", "")
     perform(StoreCasting(office.pool, first, runs.work(office.pool, first), workplace), Message(message="6 * 7"))
-    [answer] = list((tmp_path / "bridge").glob("*.json"))
+    [answer] = list((tmp_path / "outbox").glob("*.json"))
     answer.unlink()
     office.settle(run_id, first, may_return=True)
     second = office.claim(run_id, 1)

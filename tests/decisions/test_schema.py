@@ -79,7 +79,7 @@ def test_migrating_twice_changes_nothing_and_an_empty_database_says_what_it_lack
     assert migrate(database_url) == history()
 
 
-def test_a_server_that_is_away_is_said_to_be(unused_tcp_port_factory: Any = None) -> None:
+def test_a_server_that_is_away_is_said_to_be() -> None:
     """A connection that cannot be made is one error of ours."""
     with pytest.raises(ServerUnreachable):
         migrate("postgresql://nobody@127.0.0.1:9/none?connect_timeout=1")

@@ -1,0 +1,211 @@
+"""Record the histories of every path from real runs: `python tests/timers/record.py` writes `tests/histories/*.json` anew.
+
+A real stack is started; Schedules ring, offers repeat, a worker is killed after it persisted and after it admitted, and a
+Schedule's workflow lives long enough to begin again. What Temporal kept of it is what is written.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+from temporalio.client import Client
+
+from law.identity import DecisionId, ScheduleName, lane_message_id
+from law.schedule import check_document
+from nightbell import stack
+from nightbell.commands.schedules import ring
+from nightbell.home import Home
+from nightbell.options import store_of
+from nightbell.wiring import installed_patterns
+from store import ledger, offers, registry
+from store.authority import register_patterns
+from store.connection import Pool
+from store.migrate import migrate
+from workflows.terms import RELAY_WORKFLOW_ID, schedule_workflow_id
+
+HISTORIES = Path(__file__).parent.parent / "histories"
+DYING = Path(__file__).parent.parent / "crash" / "worker_that_dies.py"
+WITHIN_SECONDS = 60.0
+
+WORK = {"pattern": "bridge_turn", "pattern_revision": "1", "owner": "magus", "input": {"message": "6 * 7"}}
+
+
+def schedule(name: str, trigger: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A foreground Schedule's tables."""
+    plain = {
+        "authority": "recorded",
+        "name": name,
+        "class": {"service_class": "foreground"},
+        "trigger": trigger,
+        "work": WORK,
+    }
+    return {**plain, **changes}
+
+
+def main() -> None:
+    """Start, record, stop."""
+    folder = Path(tempfile.mkdtemp(prefix="nightbell-record-"))
+    folder.chmod(0o711)
+    home, plan = Home.at(folder / "home"), folder / "plan.json"
+    running = stack.up(home, migrate=migrate, worker_command=[sys.executable, str(DYING), str(plan)])
+    try:
+        with store_of(home.path) as (settings, pool):
+            register_patterns(pool, installed_patterns())
+            recorder = Recorder(pool, plan, settings, running.address.temporal_address)
+            recorder.record_all()
+    finally:
+        running.down()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Recorder:
+    """Makes each path happen and keeps its history."""
+
+    def __init__(self, pool: Pool, plan: Path, settings: Any, address: str) -> None:
+        self.pool, self.plan, self.settings, self.address = pool, plan, settings, address
+
+    def record_all(self) -> None:
+        """Every path, by name."""
+        HISTORIES.mkdir(exist_ok=True)
+        self.admitted_and_duplicate()
+        self.missed()
+        self.suppressed()
+        self.killed("after materialize", "crash-after-persist")
+        self.killed("after decide", "crash-after-admit")
+        self.killed("before perform", "hop-lost-and-returned")
+        self.continued_as_new()
+        self.keep(RELAY_WORKFLOW_ID, "relay")
+
+    def register(self, tables: dict[str, Any]) -> ScheduleName:
+        name = registry.register(self.pool, check_document(tables), DecisionId(uuid4())).schedule
+        ring(self.settings, [name])
+        return name
+
+    def door(self, name: str, **changes: Any) -> ScheduleName:
+        return self.register(schedule(name, {"kind": "external", "source": "door"}, **changes))
+
+    def offer(self, name: ScheduleName, event: str) -> UUID:
+        offered = offers.offer(self.pool, offers.Offer(name, "door", event), DecisionId(uuid4()))
+        ring(self.settings, [name])
+        return offered.trigger_occurrence_id
+
+    def state(self, occurrence_id: UUID) -> tuple[str, str | None]:
+        found = ledger.explain(self.pool, occurrence_id)  # type: ignore[arg-type]
+        return found["occurrence"]["state"], found["run"]["state"] if found["run"] else None
+
+    def admitted_and_duplicate(self) -> None:
+        """An event is admitted, performed, settled; offered again, it is found."""
+        name = self.door("admitted")
+        occurrence_id = self.offer(name, "one")
+        until(lambda: self.state(occurrence_id) == ("admitted", "done"))
+        asyncio.run(self.offer_by_update(name, "two"))
+        asyncio.run(self.offer_by_update(name, "two"))
+        time.sleep(1)
+        self.keep(schedule_workflow_id(name), "admitted-and-duplicate")
+        run_id = ledger.explain(self.pool, occurrence_id)["run"]["run_id"]  # type: ignore[arg-type]
+        self.keep(lane_message_id(run_id, 0), "hop-done")  # type: ignore[arg-type]
+
+    async def offer_by_update(self, name: ScheduleName, event: str) -> None:
+        client = await Client.connect(self.address)
+        handle = client.get_workflow_handle(schedule_workflow_id(name))
+        await handle.execute_update("offer", {"source": "door", "event_id": event})
+
+    def missed(self) -> None:
+        """A window that closes while its predecessor lives."""
+        window = {"class": {"service_class": "deadline_windowed"}, "window": {"allowed_delay": "2s"}}
+        name = self.door("missed", overlap={"policy": "serialize"}, **window)
+        with self.held_run(name):
+            occurrence_id = self.offer(name, "late")
+            until(lambda: self.state(occurrence_id) == ("missed", None))
+        self.keep(schedule_workflow_id(name), "missed")
+
+    def suppressed(self) -> None:
+        """An event beside a Run that lives, under forbid."""
+        name = self.door("suppressed")
+        with self.held_run(name):
+            occurrence_id = self.offer(name, "second")
+            until(lambda: self.state(occurrence_id) == ("suppressed", None))
+        self.keep(schedule_workflow_id(name), "suppressed")
+
+    @contextmanager
+    def held_run(self, name: ScheduleName) -> Iterator[None]:
+        """A Run of this Schedule that is admitted and parked, as an operator might find it."""
+        occurrence_id = self.offer(name, "first")
+        until(lambda: self.state(occurrence_id)[1] == "done")
+        second = self.offer(name, "held")
+        until(lambda: self.state(second)[1] == "done")
+        with self.pool.connection() as connection:
+            connection.execute("ALTER TABLE run DISABLE TRIGGER run_is_pinned")
+            connection.execute(
+                "UPDATE run SET state = 'parked', settled_at = NULL, disposition = CASE WHEN finish_by IS NULL "
+                "THEN 'untimed' ELSE 'open' END WHERE trigger_occurrence_id = %s", (second,),
+            )  # fmt: skip
+            connection.execute("ALTER TABLE run ENABLE TRIGGER run_is_pinned")
+        yield
+
+    def killed(self, boundary: str, kept_as: str) -> None:
+        """The worker dies at a boundary, and the event is settled all the same."""
+        name = self.door(kept_as)
+        time.sleep(1)
+        self.plan.with_suffix(".taken").unlink(missing_ok=True)
+        self.plan.write_text(json.dumps({"boundary": boundary, "victim": "worker"}))
+        occurrence_id = self.offer(name, "one")
+        until(lambda: self.plan.with_suffix(".taken").exists())
+        until(lambda: self.state(occurrence_id)[1] == "done")
+        time.sleep(1)
+        if "hop" in kept_as:
+            run_id = ledger.explain(self.pool, occurrence_id)["run"]["run_id"]  # type: ignore[arg-type]
+            self.keep(lane_message_id(run_id, 0), kept_as)  # type: ignore[arg-type]
+        else:
+            self.keep(schedule_workflow_id(name), kept_as)
+
+    def continued_as_new(self) -> None:
+        """Rung often enough that the history begins again: the last of the old and the first of the new are kept."""
+        bell = schedule("bell", {"kind": "calendar", "cron": "* * * * * *", "zone": "UTC"})
+        name = self.register({**bell, "overlap": {"policy": "bounded_parallel", "max": 50}})
+        workflow_id = schedule_workflow_id(name)
+        first = asyncio.run(self.run_id(workflow_id))
+        for _ in range(40):
+            ring(self.settings, [name])
+            time.sleep(0.2)
+        until(lambda: asyncio.run(self.run_id(workflow_id)) != first)
+        self.keep(workflow_id, "continued-as-new-before", first)
+        time.sleep(2)
+        self.keep(workflow_id, "continued-as-new-after")
+
+    async def run_id(self, workflow_id: str) -> str:
+        client = await Client.connect(self.address)
+        return (await client.get_workflow_handle(workflow_id).describe()).run_id
+
+    def keep(self, workflow_id: str, kept_as: str, run_id: str | None = None) -> None:
+        """Write one history."""
+        history = asyncio.run(self.fetch(workflow_id, run_id))
+        (HISTORIES / f"{kept_as}.json").write_text(json.dumps(history, indent=1) + "\n")
+        print(f"{kept_as}: {len(history['events'])} events")
+
+    async def fetch(self, workflow_id: str, run_id: str | None) -> dict[str, Any]:
+        client = await Client.connect(self.address)
+        return (await client.get_workflow_handle(workflow_id, run_id=run_id).fetch_history()).to_json_dict()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until it holds."""
+    deadline = time.monotonic() + WITHIN_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    main()
+    sys.stdout.flush()
+    os._exit(0)
