@@ -8,16 +8,14 @@ import json
 import sys
 from typing import Any
 
-import click
 import typer
+import typer.exceptions
 
 from law.errors import Contradiction
 from nightbell.commands import deploying, firings, ledger, schedules, stacks
-from nightbell.problems import StackProblem
+from nightbell.problems import DONE, INTERRUPTED, REFUSED, UNREACHABLE, USAGE, StackProblem
 from nightbell.worker_process import leave
 from store.errors import StoreProblem
-
-DONE, USAGE, REFUSED, UNREACHABLE, INTERRUPTED = 0, 2, 3, 4, 130
 
 app = typer.Typer(
     name="nightbell",
@@ -42,14 +40,9 @@ def run(arguments: list[str]) -> int:
     try:
         answered = app(arguments, standalone_mode=False, prog_name="nightbell")
         return answered if isinstance(answered, int) else DONE
-    except click.exceptions.Exit as ended:
+    except typer.exceptions.Exit as ended:
         return ended.exit_code
-    except click.exceptions.NoArgsIsHelpError as helped:
-        sys.stdout.write(helped.format_message() + "\n")
-        return USAGE
-    except click.UsageError as problem:
-        return refuse(as_json, USAGE, "usage", problem.format_message())
-    except click.ClickException as problem:
+    except typer.exceptions.TyperException as problem:
         return refuse(as_json, USAGE, "usage", problem.format_message())
     except Contradiction as problem:
         return refuse(as_json, REFUSED, problem.code, problem.sentence, problem.fields, problem.obligation)
@@ -57,7 +50,7 @@ def run(arguments: list[str]) -> int:
         return refuse(as_json, UNREACHABLE, problem.code, problem.sentence)
     except StoreProblem as problem:
         return refuse(as_json, UNREACHABLE, "store_unreachable", str(problem))
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.exceptions.Abort):
         return INTERRUPTED
 
 

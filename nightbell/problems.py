@@ -4,6 +4,9 @@ Every failure of a server, a home or a wheel becomes one `StackProblem` where it
 repaired by deleting: whoever raises one has changed no data.
 """
 
+DONE, USAGE, REFUSED, UNREACHABLE, INTERRUPTED = 0, 2, 3, 4, 130
+"""The exit codes of every command."""
+
 
 class StackProblem(Exception):
     """A server of the stack cannot be started, reached or stopped.

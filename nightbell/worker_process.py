@@ -53,7 +53,7 @@ async def run_worker(settings: Settings, plugin: NightbellPlugin | None = None) 
 async def connect(settings: Settings, *, attempts: int | None = None) -> Client:
     """A Temporal client by our settings and Temporal's own environment configuration (TLS, API key). Tries until it may
     not try any more; `attempts` None never gives up."""
-    profile = ClientConfig.load_client_connect_config()
+    profile = ClientConfig.load_client_connect_config(override_env_vars=settings.temporal_environment())
     profile["target_host"] = settings.temporal_address or profile.get("target_host") or "127.0.0.1:7233"
     profile["namespace"] = settings.temporal_namespace
     tried = 0

@@ -12,6 +12,7 @@ it rings again, from its cursor, when its rules are whole (CAL-4).
 
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from random import random
 from typing import Any
 
 from psycopg import sql
@@ -145,7 +146,7 @@ def backlog_of(
     document = pinned.document
 
     def bounds(firing: Firing) -> Bounds:
-        return calendar_bounds(document.window, document.jitter, firing, rules, pinned.schedule)
+        return calendar_bounds(document.window, document.jitter, firing, rules, pinned.schedule, draw=random())
 
     return sort_out(trigger, document.cycle, rules, since, until, bounds, held.at, document.catch_up)
 

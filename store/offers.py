@@ -7,6 +7,7 @@ commit leaves no Occurrence, and the event may be offered again; a crash after i
 """
 
 from dataclasses import dataclass, field
+from random import random
 from typing import Any, Literal
 
 from psycopg import sql
@@ -121,7 +122,7 @@ def event_row(
     if granted == "deadline_windowed" and document.window is None:
         raise BadInput(field="class", reason="this Schedule declares no window, so deadline_windowed cannot be granted")
     window = document.window if granted == "deadline_windowed" else None
-    bounds: Bounds = event_bounds(window, document.jitter, held.at, pinned.schedule, key)
+    bounds: Bounds = event_bounds(window, document.jitter, held.at, pinned.schedule, key, draw=random())
     work_input = {**document.work.input, **asked.content}
     return {
         **work_columns(held, pinned, key, bounds, work_input),

@@ -11,6 +11,7 @@ from typing import Any
 
 from psycopg import sql
 
+from law.bounds import check_jitter
 from law.errors import UnknownPattern, UnknownSchedule
 from law.firings import check_cycle, next_firing_at
 from law.identity import DecisionId, Digest, RevisionNumber, ScheduleName
@@ -75,6 +76,7 @@ def rules_of(document: ScheduleDocument) -> ZoneRules | None:
         return None
     rules = installed_rules(document.trigger.zone)
     check_cycle(document.schedule, document.trigger, document.cycle, rules, COLLISIONS_FROM)
+    check_jitter(document.trigger, document.window, document.jitter, rules, COLLISIONS_FROM)
     return rules
 
 

@@ -95,9 +95,13 @@ class Office:
         return self.value(f"SELECT count(*) FROM nightbell.{table}")
 
     def value(self, statement: str, *arguments: object) -> Any:
-        with psycopg.connect(self.database_url, autocommit=True) as connection:
-            row = connection.execute(statement, arguments or None).fetchone()
+        row = self.row(statement, *arguments)
         return row[0] if row else None
+
+    def row(self, statement: str, *arguments: object) -> tuple[Any, ...] | None:
+        """The first row, or None."""
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            return connection.execute(statement, arguments or None).fetchone()
 
     def execute(self, *statements: str) -> None:
         with psycopg.connect(self.database_url, autocommit=True) as connection:

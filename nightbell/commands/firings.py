@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from law.bounds import calendar_bounds
+from law.cron import parse_cron
 from law.errors import BadInput
 from law.firings import Firing, firings
 from law.instants import read_instant
@@ -61,12 +62,13 @@ def previewed(document: ScheduleDocument, since: datetime, until: datetime, limi
     """The preview as the command line's contract has it."""
     trigger = document.trigger
     if not isinstance(trigger, CalendarTrigger):
-        return {"schedule": document.schedule, "rules": None, "firings": []}
+        return {"schedule": document.schedule, "rules": None, "day_rule": None, "firings": []}
     rules = installed_rules(trigger.zone)
     found = islice(firings(trigger, document.cycle, rules, since, until), limit)
     return {
         "schedule": document.schedule,
         "rules": {"zone": rules.zone, "release": rules.release, "digest": rules.digest},
+        "day_rule": parse_cron(trigger.cron).day_rule if trigger.cron is not None else None,
         "firings": [line(document, firing, rules) for firing in found],
     }
 
@@ -75,7 +77,7 @@ def line(document: ScheduleDocument, firing: Firing, rules: ZoneRules) -> dict[s
     """One firing with its bounds; a civil time that never comes has none."""
     bounds = None
     if firing.nominal_at is not None:
-        bounds = calendar_bounds(document.window, document.jitter, firing, rules, document.schedule)
+        bounds = calendar_bounds(document.window, document.jitter, firing, rules, document.schedule, draw=0.0)
     return {
         "key": firing.key,
         "civil": firing.civil.isoformat(),
@@ -97,6 +99,8 @@ def say(console: Console, document: ScheduleDocument, value: dict[str, Any]) -> 
         return
     rules = value["rules"]
     console.print(f"{value['schedule']}  {rules['zone']} by the rules of {rules['release']}")
+    if value["day_rule"]:
+        console.print(value["day_rule"])
     columns = {
         "civil": "civil time", "kind": "kind", "at": "instant", "latest_start_at": "latest start", "finish_by": "finish by",
     }  # fmt: skip

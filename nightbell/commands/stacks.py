@@ -1,5 +1,6 @@
 """The embedded stack: `up`, `down`, `status`, `demo`, `doctor`."""
 
+import asyncio
 import dataclasses
 from typing import Annotated, Any
 
@@ -8,17 +9,20 @@ from rich.console import Console
 
 from nightbell import stack
 from nightbell.demo import demonstrate
+from nightbell.doctor import Check
+from nightbell.doctor import doctor as examine
 from nightbell.home import Home, Ports
 from nightbell.options import AsJson, HomeFolder, settings_for
+from nightbell.problems import UNREACHABLE
 from nightbell.shown import show
-from store.migrate import migrate
+from store.migrate import at_head, migrate
 
 Port = Annotated[int | None, typer.Option(min=1, max=65_535, help="Use this port (default: any free one, kept).")]
 
 
 def add_to(app: typer.Typer) -> None:
     """Register this module's commands."""
-    for command in (up, down, status, demo):
+    for command in (up, down, status, demo, doctor):
         app.command()(command)
 
 
@@ -86,3 +90,24 @@ def demo(
     place = Home.at(settings.home if home else settings.home / "demo")
     told = demonstrate(place, seconds, as_json)
     show(as_json, dataclasses.asdict(told), lambda console: console.print(told.summary))
+
+
+def doctor(home: HomeFolder = None, as_json: AsJson = False) -> None:
+    """Look at this machine, the home and the servers; say what is wrong and what to do. Changes nothing; ends with 4
+    where something is."""
+    checks = asyncio.run(examine(settings_for(home), at_head))
+    well = all(check.ok for check in checks)
+    show(as_json, {"ok": well, "checks": checks}, lambda console: say_checks(console, checks))
+    if not well:
+        raise typer.Exit(UNREACHABLE)
+
+
+def say_checks(console: Console, checks: list[Check]) -> None:
+    """A line a check, and under it what to do."""
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        mark = "[green]ok[/green]  " if check.ok else "[red]FAIL[/red]"
+        console.print(f"{mark} {check.name:<{width}}  ", end="")
+        console.print(check.sentence, markup=False)
+        if check.remedy:
+            console.print(f"     {'':<{width}}  {check.remedy}", markup=False)

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from law.errors import UnknownSchedule
+from law.errors import BadInput, UnknownSchedule
 from law.identity import DecisionId, ScheduleName, trigger_occurrence_id
 from store import ledger, occurrences
 from store.errors import StoreProblem
@@ -197,6 +197,32 @@ def test_cal_9_what_was_materialized_cannot_be_changed(office: Office, evening, 
             office.execute(f"UPDATE nightbell.occurrence SET {change}")
     with pytest.raises(Exception, match="append-only"):
         office.execute("DELETE FROM nightbell.occurrence")
+
+
+@pytest.mark.obligation("CAL-6", boundary="restart")
+def test_cal_6_bounded_jitter_is_drawn_once_and_stored(office: Office, evening, clock) -> None:
+    """The draw is the row's: inside its bound, beside a latest start that it does not move, and the same when looked for again."""
+    schedule = office.register(document(NIGHTLY, jitter={"mode": "bounded", "max": "30m"}))
+    clock.set(RINGS + timedelta(minutes=31))
+    office.materialize(schedule)
+    stored = (
+        "SELECT jitter_milliseconds, eligible_at - nominal_at, latest_start_at - nominal_at FROM nightbell.occurrence"
+    )
+    drawn, moved, delay = office.row(stored) or (None, None, None)
+    assert drawn is not None
+    assert 0 <= drawn < 30 * 60 * 1000
+    assert moved == timedelta(milliseconds=drawn)
+    assert delay == timedelta(hours=3)
+    office.materialize(schedule)
+    assert office.row(stored) == (drawn, moved, delay)
+
+
+@pytest.mark.obligation("CAL-6", boundary="failure")
+def test_cal_6_jitter_that_could_use_up_a_window_is_refused(office: Office, evening) -> None:
+    """A window of three hours cannot hold a jitter of more: the revision is refused, and nothing is made."""
+    with pytest.raises(BadInput, match=r"jitter\.max"):
+        office.register(document(NIGHTLY, jitter={"mode": "bounded", "max": "181m"}))
+    assert office.count("schedule") == 0
 
 
 @pytest.mark.obligation("CAL-7", boundary="ordinary")
