@@ -119,9 +119,9 @@ class NightbellPlugin(SimplePlugin):
             with suppress(StoreProblem, RPCError, OSError):
                 if known is None:
                     await self.in_thread(register_patterns, self._pool, installed_patterns())
-                    await self.make_current()
                 relay = await self.ensure_relay()
                 if relay != known:
+                    await self.make_current()
                     await self.ensure_schedules()
                     known = relay
             await asyncio.sleep(0.2 if known is None else KEEP_EVERY_SECONDS)
