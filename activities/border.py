@@ -7,6 +7,7 @@ record.
 
 import asyncio
 import contextvars
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import ParamSpec, TypeVar
@@ -18,6 +19,8 @@ from store.errors import StoreProblem
 
 P = ParamSpec("P")
 AnswerT = TypeVar("AnswerT")
+
+PATIENCE_SECONDS, PAUSE_SECONDS = 60.0, 0.2
 
 
 async def ask(threads: Executor, question: Callable[P, AnswerT], *arguments: P.args, **named: P.kwargs) -> AnswerT:
@@ -33,3 +36,16 @@ async def ask(threads: Executor, question: Callable[P, AnswerT], *arguments: P.a
         raise ApplicationError(problem.sentence, type=problem.code, non_retryable=True) from problem
     except StoreProblem as problem:
         raise ApplicationError(str(problem), type=type(problem).__name__) from problem
+
+
+def patiently(question: Callable[P, AnswerT], *arguments: P.args, **named: P.kwargs) -> AnswerT:
+    """Ask again while the store is away, for a minute: for a question whose repeat is answered like the first. A server
+    that restarts costs a hop nothing. Raises StoreProblem when it stays away."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return question(*arguments, **named)
+        except StoreProblem:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(PAUSE_SECONDS)

@@ -5,14 +5,20 @@ refused, so that a worker that was taken for dead cannot act beside its successo
 """
 
 from collections.abc import Callable, Mapping
+from typing import ParamSpec, TypeVar
 from uuid import uuid4
 
+from activities.border import patiently
 from law.identity import ClaimId, StationAttemptId
 from law.pattern import DidNotHappen, EffectRefused, Json, Workplace
 from law.reasons import Reason
 from store import checkpoints, effects
 from store.connection import Pool
+from store.errors import StoreProblem
 from store.runs import Work
+
+P = ParamSpec("P")
+AnswerT = TypeVar("AnswerT")
 
 
 class StoreCasting:
@@ -20,10 +26,12 @@ class StoreCasting:
 
     def __init__(self, pool: Pool, claim_id: ClaimId, work: Work, workplace: Workplace) -> None:
         self._pool = pool
-        self._claim_id = claim_id
+        self.claim_id = claim_id
         self._work = work
         self._workplace = workplace
         self.fence_lost = False
+        self.store_problem: StoreProblem | None = None
+        """Why the store could not be asked: whatever a Pattern makes of it, this hop has nothing to report."""
 
     @property
     def schedule(self) -> str:
@@ -60,12 +68,12 @@ class StoreCasting:
         try:
             result = act()
         except DidNotHappen as problem:
-            effects.record(self._pool, attempt, "failed", None, str(problem))
+            self.ask(effects.record, self._pool, attempt, "failed", None, str(problem))
             raise
         except BaseException as problem:
-            effects.record(self._pool, attempt, "unknown", None, f"{type(problem).__name__}: {problem}")
+            self.ask(effects.record, self._pool, attempt, "unknown", None, f"{type(problem).__name__}: {problem}")
             raise
-        effects.record(self._pool, attempt, "succeeded", result, "")
+        self.ask(effects.record, self._pool, attempt, "succeeded", result, "")
         return result
 
     def admit(
@@ -74,9 +82,17 @@ class StoreCasting:
         """Ask the office; a worker that knows its fence is lost need not ask."""
         if self.fence_lost:
             return effects.Refused(Reason.STALE_DELIVERY.value)
-        return effects.admit(self._pool, self._work.run_id, self._claim_id, attempt, kind, key)
+        return self.ask(effects.admit, self._pool, self._work.run_id, self.claim_id, attempt, kind, key)
 
     def checkpoint(self, state: Mapping[str, Json]) -> None:
         """Make `state` the point of return."""
-        if self.fence_lost or not checkpoints.save(self._pool, self._work.run_id, self._claim_id, state):
+        if self.fence_lost or not self.ask(checkpoints.save, self._pool, self._work.run_id, self.claim_id, state):
             raise EffectRefused(Reason.STALE_DELIVERY.value)
+
+    def ask(self, question: Callable[P, AnswerT], *arguments: P.args, **named: P.kwargs) -> AnswerT:
+        """Ask the store patiently; remember that it could not be asked. Raises StoreProblem."""
+        try:
+            return patiently(question, *arguments, **named)
+        except StoreProblem as problem:
+            self.store_problem = problem
+            raise

@@ -1,15 +1,17 @@
 """One hop: claimed, carried, settled. The claim and the settle are one commit each; carrying is the Pattern's own work."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Executor
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
 
 from pydantic import ValidationError
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
-from activities.border import ask
+from activities.border import ask, patiently
 from activities.casting import StoreCasting
 from law.finish import EndingName
 from law.identity import ClaimId, DecisionId, EnqueueSeq, RunId
@@ -56,20 +58,44 @@ class HopActivities:
     async def perform(self, question: asks.PerformAsk) -> asks.Performed:
         """Carry the Pattern for one hop, beating while it works."""
         claim_id = ClaimId(UUID(question.claim_id))
-        work = await ask(self._threads, runs.work, self._pool, claim_id)
+        work = await ask(self._threads, patiently, runs.work, self._pool, claim_id)
         casting = StoreCasting(self._pool, claim_id, work, self._workplace)
-        carried = asyncio.get_running_loop().run_in_executor(self._carriers, self.carry, casting, work)
-        while not carried.done():
-            activity.heartbeat()
-            casting.fence_lost = not await ask(self._threads, runs.heartbeat, self._pool, claim_id)
-            await asyncio.wait({carried}, timeout=BEAT_SECONDS)
-        ending, proof, note = carried.result()
-        kind, content = (proof.kind, dict(proof.content)) if proof else (None, None)
-        await ask(self._threads, runs.report, self._pool, claim_id, ending, kind, content, note[:NOTE_LENGTH_MAX])
+        async with self.beating(casting, claim_id):
+            carried = asyncio.get_running_loop().run_in_executor(self._carriers, self.carry, casting, work)
+            ending, proof, note = await carried
+            kind, content = (proof.kind, dict(proof.content)) if proof else (None, None)
+            report = (runs.report, self._pool, claim_id, ending, kind, content, note[:NOTE_LENGTH_MAX])
+            await ask(self._threads, patiently, *report)
         return asks.Performed(ending)
 
+    @asynccontextmanager
+    async def beating(self, casting: StoreCasting, claim_id: ClaimId) -> AsyncIterator[None]:
+        """Meanwhile Temporal and the store hear that this worker lives, each for itself: one may be away for a while."""
+        beats = [asyncio.create_task(beat) for beat in (beat_temporal(), self.beat_store(casting, claim_id))]
+        try:
+            yield
+        finally:
+            for beat in beats:
+                beat.cancel()
+            await asyncio.gather(*beats, return_exceptions=True)
+
+    async def beat_store(self, casting: StoreCasting, claim_id: ClaimId) -> None:
+        """Renew the claim, and notice that its fence has moved on."""
+        while True:
+            with suppress(ApplicationError):
+                casting.fence_lost = not await ask(self._threads, runs.heartbeat, self._pool, claim_id)
+            await asyncio.sleep(BEAT_SECONDS)
+
     def carry(self, casting: StoreCasting, work: runs.Work) -> tuple[EndingName, Proof | None, str]:
-        """Run the Pattern's code and name its ending. A Pattern that raises has failed; what it began is in the rows."""
+        """Run the Pattern's code and name its ending. A Pattern that raises has failed; what it began is in the rows. When
+        the store was away for too long, there is nobody to report to: the hop is lost, and judged by what it left."""
+        ending = self.carry_out(casting, work)
+        if casting.store_problem is not None:
+            raise casting.store_problem
+        return ending
+
+    def carry_out(self, casting: StoreCasting, work: runs.Work) -> tuple[EndingName, Proof | None, str]:
+        """The Pattern of the pinned digest, or a refusal to carry another."""
         pattern = self._patterns.get((work.pattern, work.pattern_revision))
         if pattern is None or pattern.digest != work.pattern_digest:
             return "failed", None, f"{work.pattern} {work.pattern_revision} of the pinned digest is not installed here"
@@ -87,6 +113,13 @@ class HopActivities:
     async def settle(self, question: asks.SettleAsk) -> asks.Settled:
         """The terminal Run decision, or the offer of a next hop."""
         return await settle_hop(self._pool, self._threads, self._patterns, question)
+
+
+async def beat_temporal() -> None:
+    """Heartbeat the activity that this task was begun in."""
+    while True:
+        activity.heartbeat()
+        await asyncio.sleep(BEAT_SECONDS)
 
 
 async def settle_hop(pool: Pool, threads: Executor, patterns: Catalogue, question: asks.SettleAsk) -> asks.Settled:

@@ -6,17 +6,13 @@ connections and keeps the relay alive. `nightbell worker` is nothing but a worke
 
 import asyncio
 import dataclasses
-import hashlib
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from importlib import resources
-from importlib.metadata import version
 from typing import Any
 
-from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
 from temporalio.client import Client
-from temporalio.common import VersioningBehavior, WorkerDeploymentVersion, WorkflowIDConflictPolicy
+from temporalio.common import VersioningBehavior, WorkflowIDConflictPolicy
 from temporalio.plugin import SimplePlugin
 from temporalio.service import RPCError
 from temporalio.worker import WorkerConfig, WorkerDeploymentConfig
@@ -24,6 +20,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxM
 
 from activities.relaying import wake
 from nightbell.settings import Settings
+from nightbell.versions import deployment_version, make_current, move_stranded
 from nightbell.wiring import House, activities_of, installed_patterns
 from store import registry
 from store.authority import register_patterns
@@ -35,9 +32,8 @@ from workflows.schedule import ScheduleWorkflow
 from workflows.terms import RELAY_WORKFLOW_ID
 
 WORKFLOWS = (ScheduleWorkflow, HopWorkflow, RelayWorkflow)
-DEPLOYMENT = "nightbell"
 CARRIERS_MAX = 16
-KEEP_EVERY_SECONDS = 5.0
+KEEP_EVERY_SECONDS, FIRST_PAUSE_SECONDS = 5.0, 0.2
 
 FORBIDDEN_IN_WORKFLOWS = frozenset({"store", "activities", "sqlalchemy", "psycopg", "psycopg_pool"})
 """A workflow that reaches for the database fails when its worker starts, not when it is replayed."""
@@ -48,13 +44,6 @@ def sandbox() -> SandboxedWorkflowRunner:
     restrictions = SandboxRestrictions.default.with_passthrough_modules("workflows.asks", "workflows.terms")
     forbidden = SandboxMatcher(access=set(FORBIDDEN_IN_WORKFLOWS))
     return SandboxedWorkflowRunner(dataclasses.replace(restrictions, invalid_modules=forbidden))
-
-
-def deployment_version() -> WorkerDeploymentVersion:
-    """This code's version: the package's, and a digest of the workflows' own sources."""
-    sources = sorted(resources.files("workflows").iterdir(), key=lambda source: source.name)
-    digest = hashlib.sha256(b"".join(one.read_bytes() for one in sources if one.name.endswith(".py")))
-    return WorkerDeploymentVersion(DEPLOYMENT, f"{version('nightbell')}-{digest.hexdigest()[:12]}")
 
 
 class NightbellPlugin(SimplePlugin):
@@ -74,6 +63,7 @@ class NightbellPlugin(SimplePlugin):
         self._pool: Pool | None = None
         self._client: Client | None = None
         self._task_queue = settings.task_queue
+        self._version = deployment_version()
 
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
         """Add our workflows and activities to the worker's own."""
@@ -87,7 +77,7 @@ class NightbellPlugin(SimplePlugin):
         config["activities"] = [*config.get("activities", ()), *ours]
         if config.get("deployment_config") is None:
             config["deployment_config"] = WorkerDeploymentConfig(
-                deployment_version(), use_worker_versioning=True, default_versioning_behavior=VersioningBehavior.PINNED
+                self._version, use_worker_versioning=True, default_versioning_behavior=VersioningBehavior.PINNED
             )
         return config
 
@@ -114,33 +104,30 @@ class NightbellPlugin(SimplePlugin):
     async def keep(self) -> None:
         """Make known what this worker brings, and see every few seconds that Temporal still has what it needs: started
         against an empty server, everything is begun again from the store."""
-        known = None
+        known, told = None, False
         while True:
+            pause = FIRST_PAUSE_SECONDS
             with suppress(StoreProblem, RPCError, OSError):
-                if known is None:
+                if not told:
                     await self.in_thread(register_patterns, self._pool, installed_patterns())
-                relay = await self.ensure_relay()
-                if relay != known:
-                    await self.make_current()
+                    told = True
+                relay, current = await self.ensure_relay(), await self.take_over()
+                if current and relay != known:
                     await self.ensure_schedules()
                     known = relay
-            await asyncio.sleep(0.2 if known is None else KEEP_EVERY_SECONDS)
+                pause = KEEP_EVERY_SECONDS
+            await asyncio.sleep(pause)
 
     async def in_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
 
-    async def make_current(self) -> None:
-        """Send new work to this version of the code; earlier workflows move over at their next continue-as-new."""
+    async def take_over(self) -> bool:
+        """Serve new work, and what older versions left behind, if this version is the one to do it. Whether it is."""
         assert self._client is not None
-        ours = deployment_version()
-        await self._client.workflow_service.set_worker_deployment_current_version(
-            SetWorkerDeploymentCurrentVersionRequest(
-                namespace=self._client.namespace,
-                deployment_name=ours.deployment_name,
-                build_id=ours.build_id,
-                ignore_missing_task_queues=True,
-            )
-        )
+        current = await make_current(self._client, self._task_queue, self._version)
+        if current:
+            await move_stranded(self._client, self._task_queue, self._version)
+        return current
 
     async def ensure_relay(self) -> str:
         """The first run id of the relay, which is begun if there is none: another id is another Temporal."""

@@ -83,12 +83,14 @@ UNCLAIMED = sql.SQL(
     """
 )
 
+# While the server itself was away nobody could renew a claim: silence is counted from its start.
 LOST = sql.SQL(
     """
     SELECT c.run_id, c.enqueue_seq, c.claim_id, d.pattern
     FROM claim c
     JOIN delivery d ON d.run_id = c.run_id AND d.enqueue_seq = c.enqueue_seq
     WHERE c.ended_at IS NULL AND c.heartbeat_at <= (SELECT trusted_now() - make_interval(secs => %(seconds)s))
+      AND pg_postmaster_start_time() <= clock_timestamp() - make_interval(secs => %(seconds)s)
     ORDER BY c.heartbeat_at
     LIMIT %(found_max)s
     """
