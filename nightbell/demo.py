@@ -22,6 +22,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from law.errors import BadInput, PatternChanged
 from law.identity import DecisionId, ScheduleName
 from law.schedule import ScheduleDocument, check_document
 from nightbell import stack
@@ -85,7 +86,7 @@ def demonstrate(home: Home, seconds: int, quiet: bool) -> Told:
         console.print(f"Temporal UI: {running.address.ui_url}")
         with store_of(home.path) as (settings, pool):
             lay_out_texts(home)
-            names = register_examples(pool)
+            names = register_examples(pool, home)
             ring(settings, names)
             show = board(pool, console) if watched else plain_lines(pool, console)
             watch(pool, settings, None if watched else seconds, show)
@@ -109,9 +110,13 @@ def examples() -> Path:
     return beside if beside.is_dir() else Path(str(resources.files("nightbell").joinpath("schedules")))
 
 
-def register_examples(pool: Pool) -> list[ScheduleName]:
-    """Register every example with its watchable cadence."""
-    register_patterns(pool, installed_patterns())
+def register_examples(pool: Pool, home: Home) -> list[ScheduleName]:
+    """Register every example with its watchable cadence. Raises BadInput for a home in which other code was shown."""
+    try:
+        register_patterns(pool, installed_patterns())
+    except PatternChanged as problem:
+        reason = f"{home.path} was used by other code. {problem.sentence} Name another home, or delete this one."
+        raise BadInput(field="home", reason=reason) from problem
     return [registry.register(pool, document, DecisionId(uuid4())).schedule for document in watchable()]
 
 

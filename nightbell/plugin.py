@@ -6,6 +6,7 @@ connections and keeps the relay alive. `nightbell worker` is nothing but a worke
 
 import asyncio
 import dataclasses
+import logging
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -19,6 +20,7 @@ from temporalio.worker import WorkerConfig, WorkerDeploymentConfig
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxMatcher, SandboxRestrictions
 
 from activities.relaying import wake
+from law.errors import Contradiction
 from nightbell.settings import Settings
 from nightbell.versions import deployment_version, make_current, move_stranded
 from nightbell.wiring import House, activities_of, installed_patterns
@@ -30,6 +32,8 @@ from workflows.hop import HopWorkflow
 from workflows.relay import RelayTerms, RelayWorkflow
 from workflows.schedule import ScheduleWorkflow
 from workflows.terms import RELAY_WORKFLOW_ID
+
+logger = logging.getLogger(__name__)
 
 WORKFLOWS = (ScheduleWorkflow, HopWorkflow, RelayWorkflow)
 CARRIERS_MAX = 16
@@ -109,7 +113,7 @@ class NightbellPlugin(SimplePlugin):
             pause = FIRST_PAUSE_SECONDS
             with suppress(StoreProblem, RPCError, OSError):
                 if not told:
-                    await self.in_thread(register_patterns, self._pool, installed_patterns())
+                    await self.in_thread(self.tell_patterns)
                     told = True
                 relay, current = await self.ensure_relay(), await self.take_over()
                 if current and relay != known:
@@ -117,6 +121,16 @@ class NightbellPlugin(SimplePlugin):
                     known = relay
                 pause = KEEP_EVERY_SECONDS
             await asyncio.sleep(pause)
+
+    def tell_patterns(self) -> None:
+        """Make the installed Patterns known. One that is known with another source is said so and not carried: a hop
+        checks the digest that its Run pinned (AUT-1)."""
+        assert self._pool is not None
+        for one in installed_patterns():
+            try:
+                register_patterns(self._pool, [one])
+            except Contradiction as problem:
+                logger.error("%s", problem.sentence)
 
     async def in_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
