@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 from uuid import uuid4
 
 from activities.border import patiently
-from law.identity import ClaimId, StationAttemptId
+from law.identity import ClaimId, StationAttemptId, digest_of
 from law.pattern import DidNotHappen, EffectRefused, Json, Workplace
 from law.reasons import Reason
 from store import checkpoints, effects
@@ -58,7 +58,8 @@ class StoreCasting:
         return self._work.checkpoint_state
 
     def effect(self, kind: str, key: str, act: Callable[[], Mapping[str, Json]]) -> Mapping[str, Json]:
-        """Admit, perform, record. What `act` raises is recorded first and then raised again."""
+        """Admit, perform, record. What `act` raises is recorded first and then raised again; so is a result that JSON
+        cannot carry (BadInput): what happened outside is then in doubt."""
         attempt = StationAttemptId(uuid4())
         answer = self.admit(attempt, kind, key)
         if isinstance(answer, effects.AlreadyDone):
@@ -67,6 +68,7 @@ class StoreCasting:
             raise EffectRefused(answer.reason)
         try:
             result = act()
+            digest_of(dict(result), "result")
         except DidNotHappen as problem:
             self.ask(effects.record, self._pool, attempt, "failed", None, str(problem))
             raise

@@ -35,13 +35,17 @@ NIGHTBELL = UUID("5f0b9a0e-3b0d-5b7c-9a51-0f4e1d2c6b77")
 
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?")
 EVENT_PART_LENGTH_MAX = 512
+NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+"""NUL as canonical JSON spells it, and not a backslash that somebody wrote before `u0000`."""
 
 
 def schedule_name(authority: str, name: str) -> ScheduleName:
     """Join `authority/name`. Raises BadInput when either part is not a slug."""
     for field, part in (("authority", authority), ("name", name)):
         if not SLUG.fullmatch(part):
-            raise BadInput(field=field, reason=f"{part!r} is not a slug (lower-case letters, digits, and . _ - inside)")
+            raise BadInput(
+                field=field, reason=f"{part[:70]!r} is not a slug (lower-case letters, digits, and . _ - inside)"
+            )
     return ScheduleName(f"{authority}/{name}")
 
 
@@ -63,7 +67,7 @@ def event_key(source: str, event_id: str) -> SourceKey:
     """Name an external firing by its source and event id (OCC-5). Raises BadInput for an empty, long or unprintable part."""
     if not SLUG.fullmatch(source):
         raise BadInput(
-            field="source", reason=f"{source!r} is not a slug (lower-case letters, digits, and . _ - inside)"
+            field="source", reason=f"{source[:70]!r} is not a slug (lower-case letters, digits, and . _ - inside)"
         )
     if not event_id or len(event_id) > EVENT_PART_LENGTH_MAX or not event_id.isprintable():
         raise BadInput(field="event_id", reason=f"must be 1 to {EVENT_PART_LENGTH_MAX} printable characters")
@@ -90,12 +94,15 @@ def lane_message_id(run: RunId, enqueue_seq: EnqueueSeq) -> str:
     return f"run:{run}:{enqueue_seq}"
 
 
-def digest_of(value: object) -> Digest:
-    """SHA-256 over RFC 8785 canonical JSON. Raises BadInput for what canonical JSON cannot carry."""
+def digest_of(value: object, field: str = "content") -> Digest:
+    """SHA-256 over RFC 8785 canonical JSON. Raises BadInput naming `field` for what canonical JSON cannot carry, and for
+    text with a NUL, which PostgreSQL's JSON cannot."""
     try:
         canonical = rfc8785.dumps(value)  # pyright: ignore[reportArgumentType]  # it checks the value itself
     except (rfc8785.CanonicalizationError, RecursionError) as problem:
-        raise BadInput(field="content", reason=f"is not JSON: {problem}") from problem
+        raise BadInput(field=field, reason=f"is not JSON: {problem}") from problem
+    if NUL.search(canonical):
+        raise BadInput(field=field, reason="holds the character NUL, which no store of text can keep")
     return digest_of_bytes(canonical)
 
 

@@ -11,9 +11,18 @@ PREFERENCE: dict[ServiceClass, int] = {"foreground": 2, "deadline_windowed": 1, 
 """How much of the office's attention a class asks for; a request above its ceiling is lowered to it."""
 
 
+PRINCIPAL_LENGTH_MAX = 128
+
+
 def granted_class(requested: ServiceClass, ceiling: ServiceClass) -> ServiceClass:
     """The requested class, or the ceiling that the revision sets where the sender asked for more."""
     return requested if PREFERENCE[requested] <= PREFERENCE[ceiling] else ceiling
+
+
+def check_principal(text: str) -> None:
+    """Who asks, by name; '' where nobody says so. Raises BadInput."""
+    if len(text) > PRINCIPAL_LENGTH_MAX or not text.isprintable():
+        raise BadInput(field="principal", reason=f"must be at most {PRINCIPAL_LENGTH_MAX} printable characters")
 
 
 def read_class(text: str) -> ServiceClass | Literal[""]:
@@ -23,7 +32,7 @@ def read_class(text: str) -> ServiceClass | Literal[""]:
             return known
     if text == "":
         return ""
-    raise BadInput(field="class", reason=f"{text!r} is none of {', '.join(get_args(ServiceClass))}")
+    raise BadInput(field="class", reason=f"{text[:70]!r} is none of {', '.join(get_args(ServiceClass))}")
 
 
 def read_origin(text: str) -> Origin:
@@ -31,4 +40,4 @@ def read_origin(text: str) -> Origin:
     for known in get_args(Origin):
         if text == known and known != "schedule":
             return known
-    raise BadInput(field="origin", reason=f"{text!r} is none of operator, legionnaire, a2a_peer")
+    raise BadInput(field="origin", reason=f"{text[:70]!r} is none of operator, legionnaire, a2a_peer")

@@ -149,7 +149,9 @@ class ScheduleDocument(Table):
 
 def revision_digest(document: ScheduleDocument, zone_rules_digest: str | None, pattern_digest: str) -> Digest:
     """The digest of everything a revision means: document, retained rules (CAL-4) and the exact Pattern."""
-    return digest_of({"document": document.canonical(), "rules": zone_rules_digest, "pattern": pattern_digest})
+    return digest_of(
+        {"document": document.canonical(), "rules": zone_rules_digest, "pattern": pattern_digest}, "work.input"
+    )
 
 
 def read_schedule(text: str) -> ScheduleDocument:

@@ -19,7 +19,7 @@ from law.finish import FinishTerms, disposition_at
 from law.identity import ClaimId, DecisionId, RunId, StationAttemptId
 from law.reasons import Disposition, Reason
 from store.connection import Pool, borrow
-from store.jsonb import jsonb
+from store.jsonb import jsonb, plain_text
 from store.locks import HeldRun, own_run, owner_of_run, pattern_of_run
 from store.rows import insert_rows
 from store.runs import credentials
@@ -112,7 +112,7 @@ def record(
     pool: Pool, station_attempt_id: StationAttemptId, ending: EffectEnding, result: Mapping[str, Any] | None, note: str
 ) -> None:
     """Record what became of an effect that was begun. The first record stands; a late one changes nothing (FIN-4)."""
-    arguments = {"station_attempt_id": station_attempt_id, "ending": ending, "note": note or None}
+    arguments = {"station_attempt_id": station_attempt_id, "ending": ending, "note": plain_text(note) or None}
     with borrow(pool) as connection:
         connection.execute(RECORD, {**arguments, "result": jsonb(result) if result is not None else None})
 

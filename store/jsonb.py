@@ -21,6 +21,11 @@ def dumps(value: Any) -> str:
     return json.dumps(value, default=plain, separators=(",", ":"))
 
 
+def plain_text(text: str) -> str:
+    """Text from elsewhere (what a Pattern raised) as PostgreSQL can keep it: what it cannot is shown as U+FFFD."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
 def plain(value: object) -> object:
     """What JSON has no word for, in ours."""
     if isinstance(value, datetime):

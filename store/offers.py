@@ -25,7 +25,7 @@ from law.identity import (
     event_key,
     trigger_occurrence_id,
 )
-from law.origin import Origin, granted_class
+from law.origin import Origin, check_principal, granted_class
 from law.selection import ServiceClass
 from law.triggers import ExternalTrigger
 from store.connection import Pool
@@ -69,6 +69,7 @@ class Offered:
 def offer(pool: Pool, asked: Offer, decision_id: DecisionId) -> Offered:
     """Make the event's Occurrence durable, or find it. Raises BadInput, UnknownSchedule and ContentChanged (OCC-4)."""
     key = event_key(asked.source, asked.event_id)
+    check_principal(asked.principal)
     content_digest = digest_of(asked.content)
     if len(dumps(asked.content)) > CONTENT_LENGTH_MAX:
         raise BadInput(field="content", reason=f"is longer than {CONTENT_LENGTH_MAX} characters of JSON")

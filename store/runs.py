@@ -24,7 +24,7 @@ from law.identity import ClaimId, DecisionId, Digest, EnqueueSeq, RunId, Schedul
 from law.reasons import MEANINGS, TERMINAL, Disposition, Reason, RunState
 from law.verdict import Verdict
 from store.connection import Pool, borrow
-from store.jsonb import jsonb
+from store.jsonb import jsonb, plain_text
 from store.locks import HeldOwner, HeldPattern, HeldRun, own_run, owner_of_run, pattern_of_run
 from store.rows import insert_rows
 from store.tables import claim as claim_table
@@ -160,7 +160,7 @@ def report(
 ) -> bool:
     """Keep how the Pattern says it ended, to be judged by `settle`. It proves nothing (FIN-1). The first report stands;
     False when this claim no longer holds its hop."""
-    arguments = {"claim_id": claim_id, "ending": ending, "proof_kind": proof_kind, "note": note}
+    arguments = {"claim_id": claim_id, "ending": ending, "proof_kind": proof_kind, "note": plain_text(note)}
     with borrow(pool) as connection:
         reported = connection.execute(REPORT, {**arguments, "proof": jsonb(proof) if proof is not None else None})
         return reported.fetchone() is not None

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -12,8 +13,9 @@ import pytest
 from activities import border
 from activities.casting import StoreCasting
 from activities.hops import HopActivities
+from law.errors import BadInput
 from law.identity import RunId
-from law.pattern import Workplace
+from law.pattern import DidNotHappen, Workplace
 from patterns.catalogue import installed
 from store import runs
 from store.errors import StoreProblem
@@ -86,3 +88,28 @@ def test_idn_3_a_pattern_that_swallows_the_stores_absence_reports_nothing(
         casting.checkpoint({"shard": 1})
     with pytest.raises(StoreProblem):
         carry(office, casting, work)
+
+
+@pytest.mark.parametrize(
+    "result", [{"text": "a\0b"}, {"number": float("nan")}, {"object": object()}, {"text": "\ud800"}]
+)
+def test_a_result_that_cannot_be_kept_is_in_doubt(
+    office: Office, evening, tmp_path: Path, result: dict[str, Any]
+) -> None:
+    """It happened, and what came of it cannot be recorded: the effect is unknown, not succeeded, and not forgotten."""
+    casting, _, _ = casting_of(office, tmp_path)
+    with pytest.raises(BadInput, match="result"):
+        casting.effect("file", "one", lambda: result)
+    assert office.value("SELECT state FROM nightbell.effect") == "unknown"
+
+
+def test_whatever_a_pattern_raises_can_be_kept_as_a_note(office: Office, evening, tmp_path: Path) -> None:
+    """A NUL and half a surrogate pair in an error's text are shown as replaced, and lose nothing else."""
+    casting, _, _ = casting_of(office, tmp_path)
+
+    def act() -> dict[str, Any]:
+        raise DidNotHappen("before\0after \ud800")
+
+    with pytest.raises(DidNotHappen):
+        casting.effect("file", "one", act)
+    assert office.row("SELECT state, note FROM nightbell.effect") == ("failed", "before\ufffdafter ?")

@@ -1,0 +1,277 @@
+"""The command line's contract: its JSON, its exit codes, its sentences, and what hostile input does to it (nothing)."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from nightbell.cli import run
+from nightbell.home import Home
+from nightbell.stack import down, up
+from store.migrate import migrate
+
+SCHEDULES = Path(__file__).parents[2] / "schedules"
+FIRING = {
+    "key", "civil", "fold", "kind", "at", "nominal_at", "eligible_at", "not_before", "latest_start_at", "finish_by",
+}  # fmt: skip
+OCCURRENCE = {
+    "trigger_occurrence_id", "schedule", "revision", "key", "service_class", "nominal_at", "not_before", "latest_start_at",
+    "finish_by", "state", "reason", "decision_time", "invocation_id", "run_id",
+}  # fmt: skip
+UNREADABLE = {
+    "nothing at all": b"",
+    "no TOML": b"name = [",
+    "no text": b"\xff\xfe\x00",
+    "no trigger": b'name = "x"\n',
+    "another spelling of a key": b'name = "x"\nwindwo = 1\n',
+}
+
+Nightbell = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """A whole stack with its worker."""
+    home = Home.at(tmp_path_factory.mktemp("commands") / "home")
+    up(home, migrate=migrate)
+    yield home
+    down(home)
+
+
+@pytest.fixture
+def nightbell(home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Nightbell:
+    """Run one command with `--json` against the stack; its document, after its exit code was as expected."""
+    monkeypatch.setenv("NIGHTBELL_HOME", str(home.path))
+
+    def command(*arguments: str, code: int = 0) -> Any:
+        left_with = run([*arguments, "--json"])
+        printed = capsys.readouterr()
+        assert left_with == code, printed
+        return json.loads(printed.out)
+
+    return command
+
+
+@pytest.fixture
+def refused(nightbell: Nightbell) -> Nightbell:
+    """Run one command that is refused by law (3); its error."""
+    return lambda *arguments, code=3: nightbell(*arguments, code=code)["error"]
+
+
+def bridge(folder: Path, name: str, **changes: str) -> Path:
+    """A Schedule file of its own that listens to the Bridge."""
+    text = (SCHEDULES / "bridge.toml").read_text(encoding="utf-8")
+    for old, new in {'name = "bridge"': f'name = "{name}"', **changes}.items():
+        assert old in text
+        text = text.replace(old, new)
+    (file := folder / f"{name}.toml").write_text(text, encoding="utf-8")
+    return file
+
+
+def offer(name: str, event_id: str, content: str = '{"message": "6 * 7"}', source: str = "bridge") -> list[str]:
+    return ["offer", f"home/{name}", "--source", source, "--event-id", event_id, "--content", content]
+
+
+def until(holds: Callable[[], Any]) -> Any:
+    """Wait until it holds."""
+    deadline = time.monotonic() + 30
+    while not (found := holds()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return found
+
+
+def test_preview_needs_no_server_and_names_what_it_promises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The nightly rite through the night the clocks go back, exactly as the contract has it."""
+    monkeypatch.setenv("NIGHTBELL_HOME", str(tmp_path / "nowhere"))
+    stretch = ["--from", "2026-10-25T00:00:00Z", "--to", "2026-10-26T00:00:00Z"]
+    assert run(["preview", str(SCHEDULES / "nightly-rite.toml"), *stretch, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) >= {"schedule", "rules", "firings"}
+    assert set(found["rules"]) == {"zone", "release", "digest"}
+    [firing] = found["firings"]
+    assert set(firing) == FIRING
+    assert (firing["at"], firing["latest_start_at"]) == ("2026-10-25T00:00:00Z", "2026-10-25T04:00:00Z")
+    assert (firing["civil"], firing["fold"], firing["kind"]) == ("2026-10-25T02:00:00", 0, "fold")
+
+
+def test_a_firing_from_its_file_to_its_explanation(nightbell: Nightbell, tmp_path: Path) -> None:
+    """apply, schedules, show, offer twice, occurrences, runs, explain, reconsider: the documents and their fields."""
+    file = bridge(tmp_path, "whole")
+    [applied] = nightbell("apply", str(file))
+    assert (applied["schedule"], applied["revision"], applied["created"], applied["active"]) == (
+        "home/whole",
+        1,
+        True,
+        True,
+    )
+    [again] = nightbell("apply", str(file))
+    assert again == {**applied, "created": False}
+    offered = nightbell(*offer("whole", "one"))
+    assert set(offered) == {"trigger_occurrence_id", "key", "revision", "state", "reason", "created"}
+    repeated = nightbell(*offer("whole", "one"))
+    assert (repeated["trigger_occurrence_id"], repeated["created"]) == (offered["trigger_occurrence_id"], False)
+    [ran] = until(lambda: [line for line in nightbell("runs", "home/whole") if line["state"] == "done"])
+    [line] = nightbell("occurrences", "home/whole", "--state", "admitted")
+    assert set(line) >= OCCURRENCE
+    assert (line["run_id"], line["trigger_occurrence_id"]) == (ran["run_id"], offered["trigger_occurrence_id"])
+    told = nightbell("explain", line["trigger_occurrence_id"])
+    assert set(told) == {"occurrence", "decisions", "run", "hops", "effects"}
+    assert [decision["act"] for decision in told["decisions"]] == ["decide", "claim", "settle"]
+    assert "home/whole" in [one["schedule"] for one in nightbell("schedules")]
+    assert nightbell("show", "home/whole")["document"]["trigger"]["source"] == "bridge"
+    assert nightbell("reconsider", "home/whole") == {"schedule": "home/whole", "rung": True}
+
+
+def test_a_later_revision_waits_for_its_activation(nightbell: Nightbell, tmp_path: Path) -> None:
+    """The first revision is activated; a changed file is the second, and serves nothing yet."""
+    nightbell("apply", str(bridge(tmp_path, "revised")))
+    [second] = nightbell("apply", str(bridge(tmp_path, "revised", **{"priority = 80": "priority = 70"})))
+    assert (second["revision"], second["created"], second["active"]) == (2, True, False)
+    assert nightbell(*offer("revised", "one"))["revision"] == 1
+
+
+def test_status_doctor_migrate_and_replay_have_their_documents(nightbell: Nightbell, home: Home) -> None:
+    """The stack's own commands."""
+    found = nightbell("status")
+    assert set(found) == {"database_url", "temporal_address", "ui_url", "pid", "state"}
+    assert found["state"] == "running"
+    assert nightbell("doctor")["ok"] is True
+    assert nightbell("migrate") == {"applied": []}
+    assert nightbell("migrate", "--temporal") == {"registered": []}
+    assert nightbell("replay")["same"] is True
+
+
+def test_changed_content_is_refused_with_its_obligation(
+    nightbell: Nightbell, refused: Nightbell, tmp_path: Path
+) -> None:
+    """One event id, two contents: the code, the sentence and the covenant's number."""
+    nightbell("apply", str(bridge(tmp_path, "changed")))
+    nightbell(*offer("changed", "one"))
+    error = refused(*offer("changed", "one", '{"message": "6 * 8"}'))
+    assert (error["code"], error["obligation"]) == ("content_changed", "OCC-4")
+    assert "home/changed" in error["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "names"),
+    [
+        (["show", "home/nobody"], "unknown_schedule", "home/nobody"),
+        (["show", "nobody"], "bad_input", "nobody"),
+        (["show", "home/no body"], "bad_input", "no body"),
+        (["explain", str(UUID(int=0))], "unknown_occurrence", str(UUID(int=0))),
+        (["explain", "'; DROP TABLE run; --"], "bad_input", "trigger_occurrence_id"),
+        (["occurrences", "--state", "lost"], "bad_input", "lost"),
+        (["reconsider", "home/nobody"], "unknown_schedule", "home/nobody"),
+        (["preview", str(SCHEDULES / "bridge.toml"), "--from", "2026-01-01"], "bad_input", "from"),
+        (["preview", str(SCHEDULES / "bridge.toml"), "--from", "2027-01-01T00:00:00Z", "--to", "2026-01-01T00:00:00Z"],
+         "bad_input", "to"),
+    ],
+)  # fmt: skip
+def test_what_the_law_refuses_ends_with_three(refused: Nightbell, arguments: list[str], code: str, names: str) -> None:
+    """A code and a sentence that names what was wrong."""
+    error = refused(*arguments)
+    assert error["code"] == code
+    assert names in error["sentence"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nothing"],
+        ["show"],
+        ["offer", "home/bridge"],
+        ["occurrences", "--limit", "0"],
+        ["occurrences", "--limit", "many"],
+        ["apply", "no-such-file.toml"],
+        ["up", "--ui-port", "70000"],
+        ["replay", "no-such-folder"],
+    ],
+)
+def test_what_cannot_be_understood_ends_with_two(refused: Nightbell, arguments: list[str]) -> None:
+    """Usage: a sentence, never a traceback."""
+    error = refused(*arguments, code=2)
+    assert error["code"] == "usage"
+    assert error["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("event_id", "content", "source", "names"),
+    [
+        ("one", "not JSON", "bridge", "content"),
+        ("one", "[1]", "bridge", "content"),
+        ("one", '{"a": NaN}', "bridge", "content"),
+        ("one", '{"a": 1e999}', "bridge", "content"),
+        ("one", '{"a": "\\u0000"}', "bridge", "content"),
+        ("one", '{"a": "\\ud800"}', "bridge", "content"),
+        ("one", "[" * 100_000, "bridge", "content"),
+        ("one", '{"a":' * 5_000 + "1" + "}" * 5_000, "bridge", "content"),
+        ("one", json.dumps({"a": "x" * 3_000_000}), "bridge", "content"),
+        ("", "{}", "bridge", "event_id"),
+        ("x" * 100_000, "{}", "bridge", "event_id"),
+        ("a\x00b", "{}", "bridge", "event_id"),
+        ("one", "{}", "elsewhere", "source"),
+        ("one", "{}", "", "source"),
+        ("one", "{}", "x" * 100_000, "source"),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_hostile_events_are_refused_by_the_name_of_their_field(
+    nightbell: Nightbell, refused: Nightbell, tmp_path: Path, event_id: str, content: str, source: str, names: str
+) -> None:
+    """Whatever is offered, nothing is made of it but a sentence."""
+    name = f"hostile-{uuid4().hex[:8]}"
+    nightbell("apply", str(bridge(tmp_path, name)))
+    error = refused(*offer(name, event_id, content, source))
+    assert error["code"] == "bad_input"
+    assert names in error["sentence"]
+    assert len(error["sentence"]) < 2_000
+    assert nightbell("occurrences", f"home/{name}") == []
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_a_file_that_cannot_be_read_registers_nothing(
+    nightbell: Nightbell, refused: Nightbell, tmp_path: Path, what: str
+) -> None:
+    """Beside a good file a bad one: neither is registered, and the sentence names the bad one or its field."""
+    name = f"beside-{uuid4().hex[:8]}"
+    (bad := tmp_path / "bad.toml").write_bytes(UNREADABLE[what])
+    error = refused("apply", str(bridge(tmp_path, name)), str(bad))
+    assert error["code"] == "bad_input"
+    assert f"home/{name}" not in [one["schedule"] for one in nightbell("schedules")]
+
+
+def test_a_refusal_for_a_person_is_one_line_on_standard_error(
+    nightbell: Nightbell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without --json nothing is printed on standard output when the answer is no."""
+    assert run(["show", "home/nobody"]) == 3
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == "unknown_schedule: There is no Schedule home/nobody.\n"
+
+
+@pytest.mark.parametrize("command", [["schedules"], ["runs"], ["show", "home/x"], ["reconsider", "home/x"], ["replay"]])
+def test_without_servers_every_command_ends_with_four(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No stack, no settings: the sentence says what to do."""
+    monkeypatch.setenv("NIGHTBELL_HOME", str(tmp_path / "nowhere"))
+    assert run([*command, "--json"]) == 4
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "not_running"
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("command", ["schedules", "occurrences", "runs", "status", "doctor"])
+def test_tables_for_people(nightbell: Nightbell, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    """Without --json there is a table or a line, and no JSON."""
+    assert run([command]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.strip()
+    assert not printed.out.startswith(("[", "{"))
