@@ -104,14 +104,32 @@ class Line:
     cycle: Cycle
     rules: ZoneRules
     bounds_of: Callable[[Firing], Bounds]
+    excluded: frozenset[Firing] = frozenset()
+    """What a cutover took out of the line: other names of a firing, and what was let go (CUT-2)."""
 
     def oldest(self, start: datetime, end: datetime) -> Iterator[Firing]:
         """What rang in [start, end), oldest first."""
-        return firings(self.trigger, self.cycle, self.rules, start, end)
+        return self.owned(firings(self.trigger, self.cycle, self.rules, start, end))
 
     def newest(self, start: datetime, end: datetime) -> Iterator[Firing]:
         """What rang in [start, end), newest first."""
-        return newest_firings(self.trigger, self.cycle, self.rules, start, end)
+        return self.owned(newest_firings(self.trigger, self.cycle, self.rules, start, end))
+
+    def owned(self, found: Iterator[Firing]) -> Iterator[Firing]:
+        """Without what is excluded."""
+        return (firing for firing in found if firing not in self.excluded) if self.excluded else found
+
+    def count(self, start: datetime, end: datetime) -> int:
+        """How many rang in [start, end), without listing them."""
+        taken_out = sum(start <= one.at < end for one in self.excluded)
+        return count_firings(self.trigger, self.rules, start, end) - taken_out
+
+    def swallowed(self, start: datetime, end: datetime) -> Iterator[tuple[datetime, int]]:
+        """The jumps of the clocks in [start, end), and over how many of its firings each went."""
+        for jumped_at, count in swallowed_at(self.trigger, self.rules, start, end):
+            taken_out = sum(one.at == jumped_at and one.kind in SWALLOWED for one in self.excluded)
+            if count > taken_out:
+                yield jumped_at, count - taken_out
 
 
 def sort_out(
@@ -123,9 +141,10 @@ def sort_out(
     bounds_of: Callable[[Firing], Bounds],
     at: datetime,
     terms: CatchUp,
+    excluded: frozenset[Firing] = frozenset(),
 ) -> Backlog:
-    """Sort out what rang in [since, until) at the sample `at`."""
-    line = Line(trigger, cycle, rules, bounds_of)
+    """Sort out what rang in [since, until) at the sample `at`, without what a cutover excluded."""
+    line = Line(trigger, cycle, rules, bounds_of, excluded)
     entries: list[Entry] = []
     crowd: Crowd = {}
     late = considered = 0
@@ -210,7 +229,7 @@ def left_out(line: Line, since: datetime, past: datetime, at: datetime, terms: C
     one stretch, apart from what the clocks jumped over."""
     if line.trigger.gap != "advance":
         reason = Reason.GAP_SKIPPED if line.trigger.gap == "skip" else Reason.GAP_FAILED
-        for jumped_at, count in swallowed_at(line.trigger, line.rules, since, past):
+        for jumped_at, count in line.swallowed(since, past):
             yield SkippedRange(jumped_at, jumped_at, count, reason)
     horizon = min(max(since, at - terms.horizon), past)
     closed = max(horizon, closed_until(line, horizon, past, at))
@@ -228,9 +247,9 @@ def stretch(line: Line, start: datetime, end: datetime, reason: Reason) -> Itera
     first, last = next(standing(line.oldest(start, end)), None), latest(line, start, end)
     if first is None or last is None:
         return
-    count = count_firings(line.trigger, line.rules, start, end)
+    count = line.count(start, end)
     if line.trigger.gap != "advance":
-        count -= sum(swallowed for _, swallowed in swallowed_at(line.trigger, line.rules, start, end))
+        count -= sum(swallowed for _, swallowed in line.swallowed(start, end))
     yield SkippedRange(first.at, last.at, count, reason)
 
 

@@ -64,6 +64,27 @@ class UnknownSchedule(Contradiction):
     code = "unknown_schedule"
 
 
+class UnknownRevision(Contradiction):
+    """There is no revision {revision} of {schedule}; `nightbell apply` registers one."""
+
+    obligation = "CUT-3"
+    code = "unknown_revision"
+
+
+class StillServing(Contradiction):
+    """Revision {revision} of {schedule} still rings on a line of its own, so it cannot begin another."""
+
+    obligation = "CUT-3"
+    code = "still_serving"
+
+
+class PlanRefused(Contradiction):
+    """The cutover of {schedule} to revision {revision} is refused, and nothing was changed: {problems}"""
+
+    obligation = "CUT-3"
+    code = "plan_refused"
+
+
 class UnknownRun(Contradiction):
     """There is no Run {run_id}."""
 

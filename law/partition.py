@@ -9,16 +9,16 @@ ends, where the new one begins, and for every candidate of either line in betwee
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from law.errors import BadInput
-from law.firings import Firing, firings, newest_firings
+from law.firings import JUST_AFTER, SHIFT_MAX, Firing, firings, newest_firings
 from law.identity import Cycle, RevisionNumber, SourceKey
 from law.triggers import CalendarTrigger
-from law.zone_rules import ZoneRules
+from law.zone_rules import Missing, Normal, Repeated, ZoneRules, resolve
 
 ENTRIES_MAX = 10_000
 """An explicit plan names at most so many candidates; a longer backlog is caught up with first."""
@@ -127,6 +127,25 @@ def read_cycle(cycle: Cycle, text: str, field: str = "first_cycle") -> Position:
 def position_of(cycle: Cycle, firing: Firing) -> Position:
     """Where a firing stands: at the beginning of its cycle, or at its own civil time."""
     return Position(cycle_begin(cycle, firing.civil), firing.fold if cycle == "nominal" else 0)
+
+
+def find_firing(trigger: CalendarTrigger, cycle: Cycle, rules: ZoneRules, key: str) -> Firing | None:
+    """The firing of this key on a line, or None. Raises BadInput for a key that is none of this cycle."""
+    position = read_cycle(cycle, key, "key")
+    if cycle == "nominal":
+        match resolve(rules, position.civil):
+            case Normal(at):
+                instants: tuple[datetime, ...] = (at,)
+            case Repeated(earlier, later):
+                instants = (earlier, later)
+            case Missing(transition_at):
+                instants = (transition_at,)
+        found = (one for at in instants for one in firings(trigger, cycle, rules, at, at + JUST_AFTER))
+    else:
+        begin = position.civil.replace(tzinfo=UTC)
+        past = cycle_end(cycle, position.civil).replace(tzinfo=UTC)
+        found = firings(trigger, cycle, rules, begin - SHIFT_MAX, past + SHIFT_MAX)
+    return next((firing for firing in found if firing.key == key), None)
 
 
 def cycle_begin(cycle: Cycle, civil: datetime) -> datetime:

@@ -18,9 +18,9 @@ from typing import Any
 from psycopg import sql
 
 from law.bounds import Bounds, calendar_bounds
-from law.catch_up import Backlog, sort_out
+from law.catch_up import Backlog, found_late, sort_out
 from law.errors import BadZoneRules, Contradiction, CycleCollision, UnknownSchedule
-from law.firings import Firing, next_firing_at
+from law.firings import Firing, firings, next_firing_at
 from law.identity import DecisionId, RevisionNumber, ScheduleName, SourceKey
 from law.reasons import MEANINGS, OccurrenceState, Reason
 from law.triggers import CalendarTrigger
@@ -65,6 +65,8 @@ class Segment:
     next_nominal_at: datetime | None
     zone: str | None
     rules_stand: bool
+    exclusions: list[dict[str, Any]] | None
+    """What a cutover took out of this line from the cursor on; None where that is nothing."""
 
 
 @dataclass(slots=True)
@@ -123,8 +125,11 @@ def look_along(held: Turn, line: Segment, found: Found) -> None:
     until = min(held.at + JUST_AFTER, line.end_at or held.at + JUST_AFTER)
     if line.next_nominal_at is None or line.next_nominal_at >= until:
         return
-    backlog = backlog_of(held, pinned, trigger, rules, line.cursor_at, until)
-    found.rows += unassigned(held, pinned, rows_of(held, pinned, backlog))
+    taken_out = excluded_firings(line, pinned, trigger, rules)
+    backlog = backlog_of(held, pinned, trigger, rules, line.cursor_at, until, frozenset(taken_out))
+    let_go = [firing for firing, disposition in taken_out.items() if disposition == "skip" and firing.at < until]
+    rows = rows_of(held, pinned, backlog) + [skipped_row(held, pinned, rules, firing) for firing in let_go]
+    found.rows += unassigned(held, pinned, rows)
     found.ranges += ranges_of(held, pinned, backlog)
     found.next_nominal_at = next_firing_at(trigger, pinned.document.cycle, rules, until)
     if line.end_at is not None and found.next_nominal_at is not None and found.next_nominal_at >= line.end_at:
@@ -140,7 +145,13 @@ def look_along(held: Turn, line: Segment, found: Found) -> None:
 
 
 def backlog_of(
-    held: Turn, pinned: PinnedRevision, trigger: CalendarTrigger, rules: ZoneRules, since: datetime, until: datetime
+    held: Turn,
+    pinned: PinnedRevision,
+    trigger: CalendarTrigger,
+    rules: ZoneRules,
+    since: datetime,
+    until: datetime,
+    excluded: frozenset[Firing],
 ) -> Backlog:
     """Everything that rang in [since, until), sorted out by the pinned policy at the sample."""
     document = pinned.document
@@ -148,7 +159,30 @@ def backlog_of(
     def bounds(firing: Firing) -> Bounds:
         return calendar_bounds(document.window, document.jitter, firing, rules, pinned.schedule, draw=random())
 
-    return sort_out(trigger, document.cycle, rules, since, until, bounds, held.at, document.catch_up)
+    return sort_out(trigger, document.cycle, rules, since, until, bounds, held.at, document.catch_up, excluded)
+
+
+def excluded_firings(
+    line: Segment, pinned: PinnedRevision, trigger: CalendarTrigger, rules: ZoneRules
+) -> dict[Firing, str]:
+    """The firings that a cutover took out of this line, with what they are: another name (`same_as`), or let go (`skip`)."""
+    dispositions = {one["source_key"]: one["disposition"] for one in line.exclusions or ()}
+    instants = {datetime.fromisoformat(one["rings_at"]) for one in line.exclusions or ()}
+    ringing = (
+        firing
+        for instant in sorted(instants)
+        for firing in firings(trigger, pinned.document.cycle, rules, instant, instant + JUST_AFTER)
+    )
+    return {firing: dispositions[firing.key] for firing in ringing if firing.key in dispositions}
+
+
+def skipped_row(held: Turn, pinned: PinnedRevision, rules: ZoneRules, firing: Firing) -> dict[str, Any]:
+    """A firing that a cutover let go is recorded as that, under its own revision, when its time has come (CUT-2)."""
+    document, bounds = pinned.document, None
+    if firing.nominal_at is not None:
+        bounds = calendar_bounds(document.window, document.jitter, firing, rules, pinned.schedule, draw=random())
+    row = calendar_row(held, pinned, firing, bounds, found_late(firing, held.at, document.catch_up))
+    return settled(row, held, OccurrenceState.SKIPPED, Reason.CUTOVER_SKIPPED)
 
 
 def rows_of(held: Turn, pinned: PinnedRevision, backlog: Backlog) -> list[dict[str, Any]]:
@@ -262,7 +296,12 @@ def civil_text(pinned: PinnedRevision | None, at: datetime | None) -> str:
 LIVE_SEGMENTS = sql.SQL(
     """
     SELECT g.schedule_id, g.segment_ordinal, g.revision, r.digest, g.end_at, g.cursor_at, g.next_nominal_at, r.zone,
-           r.zone IS NULL OR coalesce(z.digest = 'sha256:' || encode(sha256(z.tzif), 'hex'), false) AS rules_stand
+           r.zone IS NULL OR coalesce(z.digest = 'sha256:' || encode(sha256(z.tzif), 'hex'), false) AS rules_stand,
+           (SELECT jsonb_agg(jsonb_build_object('source_key', x.source_key, 'rings_at', x.rings_at,
+                                                'disposition', x.disposition))
+            FROM cutover_exclusion x
+            WHERE x.schedule_id = g.schedule_id AND x.segment_ordinal = g.segment_ordinal AND x.rings_at >= g.cursor_at
+           ) AS exclusions
     FROM segment g
     JOIN schedule_revision r ON r.schedule_id = g.schedule_id AND r.revision = g.revision
     LEFT JOIN zone_rules z ON z.digest = r.zone_rules_digest AND z.zone = r.zone

@@ -97,6 +97,7 @@ schedule = Table(
     words("halted_reason", null=True),
     instant("registered_at"),
     instant("last_sampled_at", null=True),
+    instant("paused_at", null=True),
     PrimaryKeyConstraint("schedule_id", name="schedule_pkey"),
     UniqueConstraint("authority", "name", name="schedule_name_key"),
     ForeignKeyConstraint(
@@ -165,6 +166,52 @@ segment = Table(
         name="segment_revision_fkey",
     ),
     Index("segment_due", "next_nominal_at", postgresql_where=text("next_nominal_at IS NOT NULL")),
+)
+
+cutover_exclusion = Table(
+    "cutover_exclusion",
+    metadata,
+    Column("schedule_id", BigInteger, nullable=False),
+    Column("segment_ordinal", Integer, nullable=False),
+    words("source_key"),
+    Column("revision", Integer, nullable=False),
+    Column("activation_ordinal", Integer, nullable=False),
+    instant("rings_at"),
+    words("disposition"),
+    Column("owner_revision", Integer, nullable=False),
+    Column("same_as_revision", Integer),
+    words("same_as_key", null=True),
+    PrimaryKeyConstraint("schedule_id", "segment_ordinal", "source_key", name="cutover_exclusion_pkey"),
+    ForeignKeyConstraint(
+        ["schedule_id", "segment_ordinal"],
+        [f"{SCHEMA}.segment.schedule_id", f"{SCHEMA}.segment.segment_ordinal"],
+        name="cutover_exclusion_segment_fkey",
+    ),
+    ForeignKeyConstraint(
+        ["schedule_id", "activation_ordinal"],
+        [f"{SCHEMA}.activation.schedule_id", f"{SCHEMA}.activation.activation_ordinal"],
+        name="cutover_exclusion_activation_fkey",
+    ),
+    CheckConstraint(
+        "CASE disposition WHEN 'same_as' THEN same_as_revision IS NOT NULL AND same_as_key IS NOT NULL "
+        "WHEN 'skip' THEN same_as_revision IS NULL AND same_as_key IS NULL ELSE false END",
+        name="cutover_exclusion_law",
+    ),
+    Index("cutover_exclusion_time", "schedule_id", "segment_ordinal", "rings_at"),
+)
+
+pause_event = Table(
+    "pause_event",
+    metadata,
+    Column("schedule_id", BigInteger, nullable=False),
+    Column("event_ordinal", Integer, nullable=False),
+    words("act"),
+    instant("sampled_at"),
+    words("note"),
+    Column("decision_id", Uuid, nullable=False),
+    PrimaryKeyConstraint("schedule_id", "event_ordinal", name="pause_event_pkey"),
+    ForeignKeyConstraint(["schedule_id"], [f"{SCHEMA}.schedule.schedule_id"], name="pause_event_schedule_fkey"),
+    CheckConstraint("act IN ('pause', 'resume')", name="pause_event_act_law"),
 )
 
 occurrence = Table(
@@ -255,7 +302,7 @@ occurrence = Table(
     ),
     CheckConstraint(
         "waiting_reason IS NULL OR waiting_reason IN "
-        "('not_yet_eligible', 'overlap', 'capacity', 'readiness', 'quiet_window')",
+        "('not_yet_eligible', 'overlap', 'capacity', 'readiness', 'quiet_window', 'paused')",
         name="occurrence_waiting_law",
     ),
     Index("occurrence_pending", "schedule_id", "eligible_at", postgresql_where=text("state = 'pending'")),
