@@ -9,7 +9,8 @@ from temporalio import activity
 from activities.border import ask
 from law.identity import DecisionId, ScheduleName
 from law.origin import read_class, read_origin
-from store import admission, occurrences, offers
+from law.partition import read_activation
+from store import admission, cutover, occurrences, offers
 from store.connection import Pool
 from workflows import asks
 
@@ -51,6 +52,20 @@ class ScheduleActivities:
         """Make an external firing one durable Occurrence."""
         offered = await ask(self._threads, offer_by_name, self._pool, question)
         return asks.Offered(**{**asdict(offered), "trigger_occurrence_id": str(offered.trigger_occurrence_id)})
+
+    @activity.defn
+    async def activate(self, question: asks.ActivateAsk) -> asks.Activated:
+        """Pin a cutover plan and make a revision active."""
+        activated = await ask(self._threads, activate_as_asked, self._pool, question)
+        return asks.Activated(**asdict(activated))
+
+
+def activate_as_asked(pool: Pool, question: asks.ActivateAsk) -> cutover.Activated:
+    """Activate what a message asks for. Raises BadInput for one that cannot be read, and as `cutover.activate` does."""
+    revision, plan = read_activation(question.message)
+    return cutover.activate(
+        pool, ScheduleName(question.schedule), revision, plan, DecisionId(UUID(question.decision_id))
+    )
 
 
 def offer_by_name(pool: Pool, question: asks.OfferAsk) -> offers.Offered:

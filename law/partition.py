@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
@@ -85,6 +85,24 @@ def check_plan(tables: Mapping[str, Any]) -> FirstCyclePlan | ExplicitPlan:
         raise BadInput(
             field=f"plan.{place}".rstrip("."), reason=first["msg"].removeprefix("Value error, ")
         ) from problem
+
+
+def read_activation(message: Mapping[str, Any]) -> tuple[RevisionNumber, FirstCyclePlan | ExplicitPlan | None]:
+    """What a message asks to activate: `{"revision": 2, "first_cycle": "2026-01-03"}`, or `"plan": {…}` in its place, or
+    neither. Raises BadInput naming the field."""
+    for name in message:
+        if name not in ("revision", "first_cycle", "plan"):
+            raise BadInput(field=str(name)[:70], reason="is not known; revision, first_cycle and plan are")
+    revision, first_cycle, plan = message.get("revision"), message.get("first_cycle"), message.get("plan")
+    if not isinstance(revision, int) or isinstance(revision, bool) or not 1 <= revision < 2**31:
+        raise BadInput(field="revision", reason="is not the number of a revision")
+    if first_cycle is not None and plan is not None:
+        raise BadInput(field="plan", reason="stands beside first_cycle; give one of them")
+    if first_cycle is not None:
+        return RevisionNumber(revision), check_plan({"form": "first_cycle", "first_cycle": first_cycle})
+    if plan is not None and not isinstance(plan, Mapping):
+        raise BadInput(field="plan", reason="is not an object")
+    return RevisionNumber(revision), check_plan(cast("Mapping[str, Any]", plan)) if plan is not None else None
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -47,6 +47,7 @@ def activities_of(house: House, carriers: Executor) -> Mapping[str, Any]:
         "materialize": schedules.materialize,
         "decide": schedules.decide,
         "offer": schedules.offer,
+        "activate": schedules.activate,
         "publish": publishing.publish,
         "claim": hops.claim,
         "perform": hops.perform,

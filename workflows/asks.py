@@ -10,6 +10,7 @@ the record instead of deciding twice (WIN-4). Instants are aware UTC; `wake_at` 
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from temporalio import activity
 
@@ -110,6 +111,23 @@ class Offered:
     state: str
     reason: str
     created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ActivateAsk:
+    """Make a revision the active one under this plan: `{"first_cycle": …}`, `{"plan": {…}}`, or nothing where neither side
+    has a calendar (CUT-1)."""
+
+    schedule: str
+    decision_id: str
+    message: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Activated:
+    schedule: str
+    revision: int
+    activated_at: datetime
 
 
 # --- one hop --------------------------------------------------------------------------------------------------------
@@ -215,6 +233,12 @@ async def publish(ask: PublishAsk) -> Published:
 @activity.defn
 async def offer(ask: OfferAsk) -> Offered:
     """Make an external firing one durable Occurrence."""
+    raise NotImplementedError
+
+
+@activity.defn
+async def activate(ask: ActivateAsk) -> Activated:
+    """Pin a cutover plan and make a revision active."""
     raise NotImplementedError
 
 

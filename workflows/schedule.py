@@ -11,6 +11,7 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate, VersioningBehavior
+from temporalio.exceptions import ActivityError
 from temporalio.workflow import ContinueAsNewVersioningBehavior
 
 from workflows import asks
@@ -42,6 +43,10 @@ class Shown:
     rounds: int = 0
     undelivered: int = 0
     outcomes: list[asks.OutcomeLine] = field(default_factory=list[asks.OutcomeLine])
+    activations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """Signalled and not yet asked of the store."""
+    refused: str = ""
+    """Why the last activation was refused; empty when it was not."""
     rung: bool = True
     """Somebody rang, or the workflow has just begun: ask now, do not sleep."""
 
@@ -80,12 +85,34 @@ class ScheduleWorkflow:
     async def round(self) -> None:
         """The three questions. What a handler rings while they are asked is asked about again."""
         self.shown.rung = False
+        while self.shown.activations:
+            await self.activate_next()
         await self.materialize()
         await self.decide()
         if self.shown.undelivered:
             await self.publish()
         self.shown.rounds += 1
         self.show()
+
+    async def activate_next(self) -> None:
+        """The oldest signalled activation. A refusal changes nothing, and is shown until another activation succeeds."""
+        message = self.shown.activations[0]
+        try:
+            await self.ask_to_activate(message)
+        except ActivityError as problem:
+            self.shown.refused = str(problem.cause or problem)
+        self.shown.activations.pop(0)
+
+    async def ask_to_activate(self, message: dict[str, Any]) -> asks.Activated:
+        """One commit; the store's no is an error that is not tried again."""
+        activated = await workflow.execute_activity(
+            asks.activate,
+            asks.ActivateAsk(self.shown.schedule, str(workflow.uuid4()), message),
+            summary=f"activate revision {message.get('revision')}",
+            **COMMIT,
+        )
+        self.shown.refused = ""
+        return activated
 
     async def materialize(self) -> None:
         """What rang?"""
@@ -150,6 +177,20 @@ class ScheduleWorkflow:
     def reconsider(self) -> None:
         self.shown.rung = True
 
+    @workflow.signal(
+        description='Make a revision active: {"revision": 2, "first_cycle": "2026-01-03"}, or "plan" in its place. '
+        "Kept until a worker runs."
+    )
+    def activate_revision(self, message: dict[str, Any]) -> None:
+        self.shown.activations.append(message)
+        self.shown.rung = True
+
+    @workflow.update(description="The same as activate_revision, answered at once: activated, or refused and why.")
+    async def activate(self, message: dict[str, Any]) -> asks.Activated:
+        activated = await self.ask_to_activate(message)
+        self.shown.rung = True
+        return activated
+
     @workflow.update(description="An external firing by its source and event id. Repeating it changes nothing.")
     async def offer(self, message: OfferMessage) -> asks.Offered:
         offered = await workflow.execute_activity(
@@ -199,6 +240,8 @@ def details(shown: Shown) -> str:
         f"- next firing: {shown.next_civil or 'when somebody rings'}",
         f"- looks again: {shown.wake_at.isoformat(timespec='seconds') if shown.wake_at else 'when somebody rings'}",
     ]
+    if shown.refused:
+        lines.append(f"- **activation refused**: {shown.refused}")
     if shown.halted:
         lines.append(f"- **halted**: {shown.halted}")
     lines.append(f"- last {len(shown.outcomes)} Occurrences, newest first:" if shown.outcomes else "- nothing rang yet")

@@ -137,6 +137,59 @@ def test_a_later_revision_waits_for_its_activation(nightbell: Nightbell, tmp_pat
     assert nightbell(*offer("revised", "one"))["revision"] == 1
 
 
+def nightly(folder: Path, name: str, zone: str, bound: str) -> Path:
+    """A nightly Schedule file of its own."""
+    text = (SCHEDULES / "nightly-rite.toml").read_text(encoding="utf-8")
+    for old, new in {
+        '"nightly-rite"': f'"{name}"',
+        "Europe/Bratislava": zone,
+        'latest_start_civil = "05:00"': bound,
+    }.items():
+        assert old in text
+        text = text.replace(old, new)
+    (file := folder / f"{name}.toml").write_text(text, encoding="utf-8")
+    return file
+
+
+def test_a_revision_is_proposed_shown_refused_and_activated(
+    nightbell: Nightbell, refused: Nightbell, tmp_path: Path
+) -> None:
+    """cutover proposes a plan and shows every candidate; activate without one, or with one that is not whole, is refused."""
+    nightbell("apply", str(nightly(tmp_path, "moved", "Europe/Bratislava", 'latest_start_civil = "05:00"')))
+    nightbell("apply", str(nightly(tmp_path, "moved", "Asia/Tokyo", 'latest_start_civil = "05:00"')))
+    found = nightbell("cutover", "home/moved", "2")
+    assert set(found) == {"schedule", "revision", "complete", "plan", "candidates", "problems"}
+    assert (found["complete"], found["plan"]["form"], found["problems"]) == (True, "first_cycle", [])
+    first = found["plan"]["first_cycle"]
+    assert {one["revision"] for one in found["candidates"]} == {1, 2}
+    assert all(one["owner"] in (1, 2) for one in found["candidates"])
+    assert refused("activate", "home/moved", "2")["code"] == "plan_refused"
+    bad = nightbell("cutover", "home/moved", "2", "--first-cycle", "2020-01-01", code=3)
+    assert (bad["complete"], "retroactive" in {one["code"] for one in bad["problems"]}) == (False, True)
+    error = refused("activate", "home/moved", "2", "--first-cycle", "2020-01-01")
+    assert (error["code"], error["obligation"]) == ("plan_refused", "CUT-3")
+    assert refused("activate", "home/moved", "2", "--first-cycle", "tomorrow")["code"] == "bad_input"
+    assert refused("activate", "home/moved", "9", "--first-cycle", first)["code"] == "unknown_revision"
+    (plan := tmp_path / "plan.json").write_text(json.dumps(found), encoding="utf-8")
+    activated = nightbell("activate", "home/moved", "2", "--plan", str(plan))
+    assert set(activated) == {"schedule", "revision", "activated_at"}
+    assert nightbell("activate", "home/moved", "2", "--plan", str(plan)) == activated
+    assert nightbell("show", "home/moved")["active_revision"] == 2
+    assert nightbell("whose", "home/moved", first, "--revision", "1")["revision"] == 2
+    assert nightbell("whose", "home/moved", "civil_date:1999-01-01")["standing"] == "none"
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "not JSON", '{"form": "guess"}', '{"form": "explicit", "entries": 7}', "[" * 9_000]
+)
+def test_a_plan_file_that_cannot_be_read_is_refused(refused: Nightbell, tmp_path: Path, content: str) -> None:
+    """A sentence that names the file or the field."""
+    (plan := tmp_path / "plan.json").write_text(content, encoding="utf-8")
+    error = refused("cutover", "home/nobody", "2", "--plan", str(plan))
+    assert error["code"] == "bad_input"
+    assert "plan" in error["sentence"]
+
+
 def test_status_doctor_migrate_and_replay_have_their_documents(nightbell: Nightbell, home: Home) -> None:
     """The stack's own commands."""
     found = nightbell("status")
