@@ -197,6 +197,7 @@ def test_status_doctor_migrate_and_replay_have_their_documents(nightbell: Nightb
     assert found["state"] == "running"
     assert nightbell("doctor")["ok"] is True
     assert nightbell("migrate") == {"applied": []}
+    assert nightbell("zones") == []
     assert nightbell("migrate", "--temporal") == {"registered": []}
     assert nightbell("replay")["same"] is True
 
