@@ -14,7 +14,8 @@ from law.identity import ScheduleName
 from store import delivery, relay
 from store.connection import Pool
 from workflows import asks
-from workflows.schedule import ScheduleWorkflow, Shown
+from workflows.schedule import ScheduleWorkflow
+from workflows.shown import Shown
 from workflows.terms import schedule_workflow_id
 
 OVERDUE_SECONDS = 3.0

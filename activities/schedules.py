@@ -10,7 +10,7 @@ from activities.border import ask
 from law.identity import DecisionId, ScheduleName
 from law.origin import read_class, read_origin
 from law.partition import read_activation
-from store import admission, cutover, occurrences, offers
+from store import admission, cutover, occurrences, offers, standing
 from store.connection import Pool
 from workflows import asks
 
@@ -36,7 +36,7 @@ class ScheduleActivities:
 
     @activity.defn
     async def decide(self, question: asks.DecideAsk) -> asks.Decided:
-        """The authoritative conditional admission commit."""
+        """The authoritative conditional admission commit; how the Schedule stands is read after it, and for show."""
         decided = await ask(
             self._threads,
             admission.decide,
@@ -44,8 +44,8 @@ class ScheduleActivities:
             ScheduleName(question.schedule),
             DecisionId(UUID(question.decision_id)),
         )
-        lines = [asks.OutcomeLine(**asdict(outcome)) for outcome in decided.outcomes]
-        return asks.Decided(decided.schedule, lines, decided.wake_at, decided.undelivered)
+        stands = await ask(self._threads, standing.standing, self._pool, decided.schedule, decided.wake_at)
+        return as_shown(decided, stands)
 
     @activity.defn
     async def offer(self, question: asks.OfferAsk) -> asks.Offered:
@@ -58,6 +58,21 @@ class ScheduleActivities:
         """Pin a cutover plan and make a revision active."""
         activated = await ask(self._threads, activate_as_asked, self._pool, question)
         return asks.Activated(**asdict(activated))
+
+
+def as_shown(decided: admission.Decided, stands: standing.Standing) -> asks.Decided:
+    """The answer as the workflow knows it: the hint to follow, and what its page says."""
+    return asks.Decided(
+        schedule=decided.schedule,
+        outcomes=[asks.OutcomeLine(**asdict(line)) for line in stands.lines],
+        wake_at=decided.wake_at,
+        undelivered=decided.undelivered,
+        wake_civil=stands.wake_civil,
+        pending=stands.pending,
+        running=stands.running,
+        held=stands.held,
+        paused=stands.paused,
+    )
 
 
 def activate_as_asked(pool: Pool, question: asks.ActivateAsk) -> cutover.Activated:

@@ -45,7 +45,9 @@ FORBIDDEN_IN_WORKFLOWS = frozenset({"store", "activities", "sqlalchemy", "psycop
 
 def sandbox() -> SandboxedWorkflowRunner:
     """The workflow sandbox: what is thin and deterministic passes through, the database is out of reach."""
-    restrictions = SandboxRestrictions.default.with_passthrough_modules("workflows.asks", "workflows.terms")
+    restrictions = SandboxRestrictions.default.with_passthrough_modules(
+        "workflows.asks", "workflows.shown", "workflows.terms"
+    )
     forbidden = SandboxMatcher(access=set(FORBIDDEN_IN_WORKFLOWS))
     return SandboxedWorkflowRunner(dataclasses.replace(restrictions, invalid_modules=forbidden))
 

@@ -56,13 +56,18 @@ class DecideAsk:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeLine:
-    """One Occurrence and what was decided about it, as a person may read it."""
+    """One Occurrence and what became of it, as a person may read it."""
 
     trigger_occurrence_id: str
     key: str
     state: str
     reason: str
     run_id: str = ""
+    rang: str = ""
+    """Its civil time and zone, or its event id and source."""
+    rang_at: datetime | None = None
+    run_state: str = ""
+    run_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +76,17 @@ class Decided:
 
     schedule: str
     outcomes: list[OutcomeLine]
+    """The last ten Occurrences, the newest first, whoever decided them."""
     wake_at: datetime | None
     undelivered: int
     """Deliveries of any Schedule that wait to be published."""
+    wake_civil: str = ""
+    """`wake_at` as people read it in the Schedule's zone; empty for external Schedules."""
+    pending: int = 0
+    running: int = 0
+    held: int = 0
+    """Runs that are parked or contained."""
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

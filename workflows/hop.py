@@ -9,6 +9,7 @@ from temporalio.common import SearchAttributeKey, VersioningBehavior
 from temporalio.exceptions import ActivityError
 
 from workflows import asks
+from workflows.shown import NOT_CLAIMED, hop_details
 from workflows.terms import COMMIT, PERFORM, schedule_workflow_id
 
 SCHEDULE = SearchAttributeKey.for_keyword("NightbellSchedule")
@@ -25,18 +26,18 @@ class HopWorkflow:
         claimed = await workflow.execute_activity(
             asks.claim,
             asks.ClaimAsk(hop.run_id, hop.enqueue_seq, claim_id),
-            summary=f"hop {hop.enqueue_seq} of {hop.schedule}",
+            summary=f"may hop {hop.enqueue_seq} of this Run of {hop.schedule} begin?",
             **COMMIT,
         )
         if not claimed.granted:
-            self.show(hop, "not claimed", claimed.reason)
+            self.show(hop, NOT_CLAIMED, claimed.reason)
             await self.tell(hop)
             return claimed.reason
         await self.perform(hop, claim_id)
         settled = await workflow.execute_activity(
             asks.settle,
             asks.SettleAsk(hop.run_id, hop.enqueue_seq, claim_id, str(workflow.uuid4()), hop.pattern),
-            summary="what became of it",
+            summary="what became of it?",
             **COMMIT,
         )
         self.show(hop, settled.state, settled.reason)
@@ -49,7 +50,7 @@ class HopWorkflow:
             await workflow.execute_activity(
                 asks.perform,
                 asks.PerformAsk(hop.run_id, hop.enqueue_seq, claim_id, hop.pattern),
-                summary=hop.pattern,
+                summary=f"carry {hop.pattern}",
                 **PERFORM,
             )
         except ActivityError as problem:
@@ -67,6 +68,4 @@ class HopWorkflow:
         """Tell the UI."""
         updates = [SCHEDULE.value_set(hop.schedule), STATE.value_set(state)]
         workflow.upsert_search_attributes(updates)  # pyright: ignore[reportUnknownMemberType]: the SDK's own hint
-        workflow.set_current_details(
-            f"- **{hop.schedule}**, {hop.pattern}, hop {hop.enqueue_seq}\n- {state}: {reason}\n- Run `{hop.run_id}`"
-        )
+        workflow.set_current_details(hop_details(hop, state, reason))

@@ -11,6 +11,7 @@ from temporalio.common import VersioningBehavior
 from temporalio.workflow import ContinueAsNewVersioningBehavior
 
 from workflows import asks
+from workflows.shown import relay_details
 from workflows.terms import HAND_OVER
 
 HISTORY_EVENTS_MAX = 500
@@ -31,11 +32,9 @@ class RelayWorkflow:
     async def run(self, terms: RelayTerms) -> None:
         while True:
             swept = await workflow.execute_activity(
-                asks.sweep, asks.SweepAsk(str(workflow.uuid4())), summary="what was left behind", **HAND_OVER
+                asks.sweep, asks.SweepAsk(str(workflow.uuid4())), summary="what was left behind?", **HAND_OVER
             )
-            workflow.set_current_details(
-                f"- woken {swept.woken}, republished {swept.republished}, recovered {swept.recovered} at the last look"
-            )
+            workflow.set_current_details(relay_details(swept, terms.every_seconds, workflow.now()))
             if self.is_long():
                 workflow.continue_as_new(
                     terms, initial_versioning_behavior=ContinueAsNewVersioningBehavior.AUTO_UPGRADE

@@ -5,8 +5,8 @@ is on its way (publish). Then it sleeps to the hint it was given, or until someb
 and may be lost with its history: the next materialize finds again whatever is due.
 """
 
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
@@ -15,9 +15,9 @@ from temporalio.exceptions import ActivityError
 from temporalio.workflow import ContinueAsNewVersioningBehavior
 
 from workflows import asks
+from workflows.shown import Shown, details, state_word, until, what_is_asked
 from workflows.terms import COMMIT, HAND_OVER
 
-SHOWN_OUTCOMES_MAX = 10
 HISTORY_EVENTS_MAX = 500
 ROUND_FLOOR = timedelta(milliseconds=50)
 """A hint that has passed already is followed at once, but never in a busy loop."""
@@ -27,28 +27,6 @@ SCHEDULE = SearchAttributeKey.for_keyword("NightbellSchedule")
 CLASS = SearchAttributeKey.for_keyword("NightbellClass")
 STATE = SearchAttributeKey.for_keyword("NightbellState")
 NEXT_AT = SearchAttributeKey.for_datetime("NightbellNextAt")
-
-
-@dataclass(slots=True)
-class Shown:
-    """All that survives continue-as-new: what the UI shows, and what is asked next."""
-
-    schedule: str
-    revision: int | None = None
-    service_class: str = ""
-    next_nominal_at: datetime | None = None
-    next_civil: str = ""
-    halted: str = ""
-    wake_at: datetime | None = None
-    rounds: int = 0
-    undelivered: int = 0
-    outcomes: list[asks.OutcomeLine] = field(default_factory=list[asks.OutcomeLine])
-    activations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """Signalled and not yet asked of the store."""
-    refused: str = ""
-    """Why the last activation was refused; empty when it was not."""
-    rung: bool = True
-    """Somebody rang, or the workflow has just begun: ask now, do not sleep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +100,7 @@ class ScheduleWorkflow:
             asks.MaterializeAsk(
                 shown.schedule, str(workflow.uuid4()), shown.revision, shown.next_nominal_at, shown.wake_at
             ),
-            summary=f"what rang, revision {shown.revision or 'first'}, nominal {shown.next_civil or 'none yet'}",
+            summary=what_is_asked(shown),
             **COMMIT,
         )
         shown.revision, shown.service_class = found.revision, found.service_class
@@ -134,18 +112,19 @@ class ScheduleWorkflow:
         decided = await workflow.execute_activity(
             asks.decide,
             asks.DecideAsk(shown.schedule, str(workflow.uuid4()), shown.revision),
-            summary="what may begin",
+            summary="what may begin?",
             **COMMIT,
         )
-        shown.wake_at, shown.undelivered = decided.wake_at, decided.undelivered
-        shown.outcomes = (shown.outcomes + decided.outcomes)[-SHOWN_OUTCOMES_MAX:]
+        shown.wake_at, shown.wake_civil, shown.undelivered = decided.wake_at, decided.wake_civil, decided.undelivered
+        shown.pending, shown.running, shown.held = decided.pending, decided.running, decided.held
+        shown.paused, shown.outcomes = decided.paused, decided.outcomes
 
     async def publish(self) -> None:
         """What is on its way?"""
         published = await workflow.execute_activity(
             asks.publish,
             asks.PublishAsk(self.shown.schedule),
-            summary=f"hand over {self.shown.undelivered}",
+            summary=f"hand {self.shown.undelivered} over to the lanes",
             **HAND_OVER,
         )
         self.shown.undelivered = published.remaining
@@ -158,7 +137,7 @@ class ScheduleWorkflow:
             await workflow.wait_condition(
                 lambda: self.shown.rung,
                 timeout=patience,
-                timeout_summary=f"until {self.shown.next_civil or 'somebody rings'}",
+                timeout_summary=until(self.shown),
             )
         except TimeoutError:
             self.shown.rung = True
@@ -222,28 +201,11 @@ class ScheduleWorkflow:
     def show(self) -> None:
         """Tell the UI."""
         shown = self.shown
-        state = "halted" if shown.halted else "waiting" if shown.wake_at else "idle"
         updates: list[SearchAttributeUpdate[Any]] = [
             SCHEDULE.value_set(shown.schedule),
             CLASS.value_set(shown.service_class),
-            STATE.value_set(state),
+            STATE.value_set(state_word(shown)),
         ]
         updates.append(NEXT_AT.value_set(shown.wake_at) if shown.wake_at else NEXT_AT.value_unset())
         workflow.upsert_search_attributes(updates)  # pyright: ignore[reportUnknownMemberType]: the SDK's own hint
-        workflow.set_current_details(details(shown))
-
-
-def details(shown: Shown) -> str:
-    """What a person reads on the workflow's page, as a Markdown list."""
-    lines = [
-        f"- **{shown.schedule}**, revision {shown.revision}, {shown.service_class}",
-        f"- next firing: {shown.next_civil or 'when somebody rings'}",
-        f"- looks again: {shown.wake_at.isoformat(timespec='seconds') if shown.wake_at else 'when somebody rings'}",
-    ]
-    if shown.refused:
-        lines.append(f"- **activation refused**: {shown.refused}")
-    if shown.halted:
-        lines.append(f"- **halted**: {shown.halted}")
-    lines.append(f"- last {len(shown.outcomes)} Occurrences, newest first:" if shown.outcomes else "- nothing rang yet")
-    lines += [f"  - `{one.key}` {one.state}, {one.reason}" for one in reversed(shown.outcomes)]
-    return "\n".join(lines)
+        workflow.set_current_details(details(shown, workflow.now()))
