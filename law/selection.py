@@ -41,6 +41,8 @@ class Candidate:
     priority: int = 50
     aging_seconds: float | None = None
     capability: str | None = None
+    paused: bool = False
+    """Whether its Schedule is paused: it may still be missed, and is not admitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +73,23 @@ def decide(candidates: Iterable[Candidate], nonterminal: Mapping[ScheduleName, i
 
 
 def judge(candidate: Candidate, nonterminal: int, admitted_in_round: int, at: datetime) -> Verdict:
-    """The four questions in their order; the first that objects answers."""
+    """The questions in their order; the first that objects answers."""
     credentials = candidate.credentials
     if admitted_in_round:
         credentials = replace(credentials, runs_in_last_day=credentials.runs_in_last_day + admitted_in_round)
     return (
         judge_authority(credentials)
         or judge_window(candidate.bounds, at)
+        or judge_pause(candidate)
         or judge_overlap(candidate.overlap, nonterminal)
         or judge_capacity(candidate)
         or Verdict(OccurrenceState.ADMITTED, Reason.ADMITTED, admission_evidence(candidate, at))
     )
+
+
+def judge_pause(candidate: Candidate) -> Verdict | None:
+    """None unless its Schedule is paused; then it waits, and its window goes on closing."""
+    return Verdict(OccurrenceState.PENDING, Reason.PAUSED) if candidate.paused else None
 
 
 def judge_capacity(candidate: Candidate) -> Verdict | None:

@@ -137,7 +137,7 @@ def candidates(
     patterns: list[HeldPattern],
 ) -> list[Candidate]:
     """Every eligible Occurrence as the law wants to see it, with the authority that was locked for it."""
-    names = {one.schedule_id: one.schedule for one in schedules}
+    held_by_id = {one.schedule_id: one for one in schedules}
     standing = {owner.name: owner for owner in owners}
     scores = {(score.pattern, score.pattern_revision): score for score in patterns}
     capped = list({one.schedule_id for one in eligible.values() if one.runs_per_day_max is not None})
@@ -145,7 +145,7 @@ def candidates(
     return [
         candidate(
             one,
-            names[one.schedule_id],
+            held_by_id[one.schedule_id],
             standing.get(one.owner),
             scores.get((one.pattern, one.pattern_revision)),
             spent.get(one.schedule_id, 0),
@@ -155,7 +155,7 @@ def candidates(
 
 
 def candidate(
-    one: Eligible, schedule: ScheduleName, owner: HeldOwner | None, score: HeldPattern | None, runs_in_last_day: int
+    one: Eligible, own: HeldSchedule, owner: HeldOwner | None, score: HeldPattern | None, runs_in_last_day: int
 ) -> Candidate:
     """One Occurrence and what stands behind it at this sample."""
     credentials = Credentials(
@@ -170,7 +170,7 @@ def candidate(
     )
     return Candidate(
         trigger_occurrence_id=one.trigger_occurrence_id,
-        schedule=schedule,
+        schedule=own.schedule,
         service_class=one.service_class,
         bounds=Bounds(one.eligible_at, one.not_before, one.latest_start_at, one.finish_by),
         overlap=OverlapTerms(one.overlap_policy, one.parallel_max),
@@ -178,6 +178,7 @@ def candidate(
         priority=one.priority,
         aging_seconds=one.aging_seconds,
         capability=one.capability,
+        paused=own.paused_at is not None,
     )
 
 
@@ -278,7 +279,7 @@ def answer(
     """What the caller's own Schedule is told, with the hint of when to ask again."""
     mine = [one for one in judgements if one.candidate.schedule == own.schedule]
     [(opens_at, rings_at, undelivered)] = held.rows(OUTLOOK, {"schedule_id": own.schedule_id, "at": held.at})
-    hints = [opens_at, rings_at, *(one.changes_at for one in mine)]
+    hints = [opens_at, rings_at if own.paused_at is None else None, *(one.changes_at for one in mine)]
     if len(eligible) == CANDIDATES_MAX:
         hints.append(held.at)
     return Decided(

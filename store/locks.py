@@ -32,6 +32,7 @@ class HeldSchedule:
     active_revision: int
     last_sampled_at: datetime | None
     halted_reason: str | None
+    paused_at: datetime | None
 
     @property
     def schedule(self) -> ScheduleName:
@@ -127,7 +128,8 @@ def own_run(run_id: RunId) -> Lock:
 
 OWN_SCHEDULE = sql.SQL(
     """
-    SELECT schedule_id, authority, name, active_revision, last_sampled_at, halted_reason FROM schedule
+    SELECT schedule_id, authority, name, active_revision, last_sampled_at, halted_reason, paused_at
+    FROM schedule
     WHERE authority = %(authority)s AND name = %(name)s
     FOR NO KEY UPDATE
     """
@@ -137,12 +139,13 @@ OWN_SCHEDULE = sql.SQL(
 # eligible is judged after the locks, at the sample.
 OTHER_SCHEDULES_DUE = sql.SQL(
     """
-    SELECT schedule_id, authority, name, active_revision, last_sampled_at, halted_reason FROM schedule
+    SELECT schedule_id, authority, name, active_revision, last_sampled_at, halted_reason, paused_at
+    FROM schedule
     WHERE schedule_id IN (
         SELECT schedule_id FROM segment
         WHERE next_nominal_at IS NOT NULL AND next_nominal_at <= (SELECT trusted_now())
         ORDER BY next_nominal_at LIMIT %(others_max)s
-    )
+    ) AND paused_at IS NULL
     ORDER BY schedule_id
     FOR NO KEY UPDATE SKIP LOCKED
     """
@@ -150,7 +153,8 @@ OTHER_SCHEDULES_DUE = sql.SQL(
 
 OTHER_SCHEDULES_WAITING = sql.SQL(
     """
-    SELECT schedule_id, authority, name, active_revision, last_sampled_at, halted_reason FROM schedule
+    SELECT schedule_id, authority, name, active_revision, last_sampled_at, halted_reason, paused_at
+    FROM schedule
     WHERE schedule_id IN (
         SELECT schedule_id FROM occurrence
         WHERE state = 'pending' AND eligible_at <= (SELECT trusted_now())

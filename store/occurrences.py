@@ -22,6 +22,7 @@ from law.catch_up import Backlog, found_late, sort_out
 from law.errors import BadZoneRules, Contradiction, CycleCollision, UnknownSchedule
 from law.firings import Firing, firings, next_firing_at
 from law.identity import DecisionId, RevisionNumber, ScheduleName, SourceKey
+from law.instants import instant_text
 from law.reasons import MEANINGS, OccurrenceState, Reason
 from law.triggers import CalendarTrigger
 from law.zone_rules import ZoneRules, civil_reading
@@ -79,6 +80,7 @@ class Found:
     cursors: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     next_nominal_at: datetime | None = None
     halted: str = ""
+    paused: bool = False
 
 
 def materialize(pool: Pool, schedule: ScheduleName, decision_id: DecisionId) -> Materialized:
@@ -92,9 +94,18 @@ def materialize(pool: Pool, schedule: ScheduleName, decision_id: DecisionId) -> 
         if not own:
             raise UnknownSchedule(schedule=schedule)
         held_schedules: list[HeldSchedule] = [*own, *others]
-        found = look(held, held_schedules)
+        found = look(held, [one for one in held_schedules if one.paused_at is None])
+        if own[0].paused_at is not None:
+            found[own[0].schedule_id] = paused(held, own[0])
         write(held, held_schedules, found)
         return report(held, own[0], found[own[0].schedule_id])
+
+
+def paused(held: Turn, own: HeldSchedule) -> Found:
+    """A paused Schedule's line stands still where it is: what rings meanwhile is found, late, when it is resumed."""
+    [(note,)] = held.rows(PAUSE_NOTE, {"schedule_id": own.schedule_id})
+    assert own.paused_at is not None
+    return Found(halted=f"paused since {instant_text(own.paused_at)}{f': {note}' if note else ''}", paused=True)
 
 
 def look(held: Turn, schedules: list[HeldSchedule]) -> dict[int, Found]:
@@ -244,6 +255,8 @@ def write(held: Turn, schedules: list[HeldSchedule], found: dict[int, Found]) ->
         held.write(MOVE_CURSORS, {"cursors": jsonb(cursors)})
     for one in schedules:
         halted = found[one.schedule_id].halted
+        if found[one.schedule_id].paused:
+            continue
         if halted != (one.halted_reason or ""):
             held.write(HALT, {"schedule_id": one.schedule_id, "reason": halted or None})
     if rows or ranges:
@@ -328,6 +341,10 @@ MOVE_CURSORS = sql.SQL(
 HALT = sql.SQL("UPDATE schedule SET halted_reason = %(reason)s WHERE schedule_id = %(schedule_id)s")
 
 SAMPLED = sql.SQL("UPDATE schedule SET last_sampled_at = %(at)s WHERE schedule_id = ANY(%(schedules)s)")
+
+PAUSE_NOTE = sql.SQL(
+    "SELECT note FROM pause_event WHERE schedule_id = %(schedule_id)s ORDER BY event_ordinal DESC LIMIT 1"
+)
 
 OWN_CLASS = sql.SQL(
     """

@@ -149,6 +149,7 @@ class ScheduleLine:
     pending: int
     live_runs: int
     halted_reason: str | None
+    paused_at: datetime | None
 
 
 def schedules(pool: Pool) -> list[ScheduleLine]:
@@ -209,7 +210,7 @@ SCHEDULES = sql.SQL(
            (SELECT count(*) FROM occurrence o WHERE o.schedule_id = s.schedule_id AND o.state = 'pending'),
            (SELECT count(*) FROM run n WHERE n.schedule_id = s.schedule_id
             AND n.state IN ('queued', 'running', 'parked', 'cancelling', 'contained')),
-           s.halted_reason
+           s.halted_reason, s.paused_at
     FROM schedule s
     JOIN schedule_revision r ON r.schedule_id = s.schedule_id AND r.revision = s.active_revision
     JOIN LATERAL (

@@ -55,13 +55,15 @@ def look(pool: Pool, overdue_seconds: float, unclaimed_seconds: float, lost_seco
 OVERDUE = sql.SQL(
     """
     SELECT s.authority || '/' || s.name FROM schedule s WHERE s.schedule_id IN (
-        SELECT schedule_id FROM segment
-        WHERE next_nominal_at <= (SELECT trusted_now() - make_interval(secs => %(seconds)s))
+        SELECT g.schedule_id FROM segment g JOIN schedule p ON p.schedule_id = g.schedule_id AND p.paused_at IS NULL
+        WHERE g.next_nominal_at <= (SELECT trusted_now() - make_interval(secs => %(seconds)s))
         UNION
         SELECT schedule_id FROM occurrence WHERE state = 'pending' AND (
             (eligible_at <= (SELECT trusted_now() - make_interval(secs => %(seconds)s))
              AND (waiting_reason IS NULL OR waiting_reason = 'not_yet_eligible'))
             OR least(latest_start_at, finish_by) <= (SELECT trusted_now() - make_interval(secs => %(seconds)s))
+            OR (waiting_reason = 'paused' AND EXISTS (
+                SELECT FROM schedule WHERE schedule.schedule_id = occurrence.schedule_id AND schedule.paused_at IS NULL))
             OR (waiting_reason = 'overlap' AND NOT EXISTS (
                 SELECT FROM run WHERE run.schedule_id = occurrence.schedule_id
                 AND run.state IN ('queued', 'running', 'parked', 'cancelling', 'contained'))))

@@ -1,4 +1,4 @@
-"""Changing a Schedule: `cutover`, `activate`, `whose`."""
+"""Changing a Schedule: `cutover`, `activate`, `whose`, `pause`, `resume`."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from nightbell.options import AsJson, HomeFolder, read_name, store_of
 from nightbell.problems import REFUSED
 from nightbell.shown import cell, show, table
 from store import cutover as cutovers
-from store import lookup
+from store import lookup, pausing
 
 Revision = Annotated[int, typer.Argument(min=1, help="The number of a registered revision.", metavar="REVISION")]
 FirstCycle = Annotated[
@@ -26,6 +26,7 @@ FirstCycle = Annotated[
         "--first-cycle", help="The new revision's first cycle: 2026-01-03, 2026-01-03T02:00, 2026-W02, 2026-01."
     ),
 ]
+Note = Annotated[str, typer.Option("--note", help="Why, for whoever reads it at night.")]
 PlanFile = Annotated[
     Path | None,
     typer.Option("--plan", exists=True, dir_okay=False, help="A plan as JSON, as `cutover --json` proposes it."),
@@ -34,7 +35,7 @@ PlanFile = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     """Register this module's commands."""
-    for command in (cutover, activate, whose):
+    for command in (cutover, activate, whose, pause, resume):
         app.command()(command)
 
 
@@ -161,3 +162,23 @@ def told(found: lookup.Whose) -> str:
             return f"{owned} and rings at {cell('', found.at)}"
         case "none":
             return f"{found.schedule} has no firing {found.asked}"
+
+
+def pause(name: Name, note: Note = "", home: HomeFolder = None, as_json: AsJson = False) -> None:
+    """Let a Schedule stand still: nothing of it is admitted, its windows go on closing, its events are kept."""
+    schedule = read_name(name)
+    with store_of(home) as (settings, pool):
+        paused = pausing.pause(pool, schedule, note, DecisionId(uuid4()))
+    ring(settings, [schedule])
+    said = f"{schedule} is paused since {cell('', paused.paused_at)}."
+    show(as_json, paused, lambda console: console.print(said))
+
+
+def resume(name: Name, note: Note = "", home: HomeFolder = None, as_json: AsJson = False) -> None:
+    """Let a paused Schedule ring again. What rang meanwhile is caught up with as its revision says: never in a burst."""
+    schedule = read_name(name)
+    with store_of(home) as (settings, pool):
+        paused = pausing.resume(pool, schedule, note, DecisionId(uuid4()))
+    ring(settings, [schedule])
+    said = f"{schedule} rings{'' if paused.changed else '; it was not paused'}."
+    show(as_json, paused, lambda console: console.print(said))

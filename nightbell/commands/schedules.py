@@ -81,7 +81,7 @@ def schedules(home: HomeFolder = None, as_json: AsJson = False) -> None:
         lines = [listed(line) for line in registry.schedules(pool)]
     columns = {
         "schedule": "Schedule", "revision": "revision", "service_class": "class", "next_nominal_at": "next firing",
-        "pending": "pending", "live_runs": "live Runs", "halted_reason": "halted",
+        "pending": "pending", "live_runs": "live Runs", "paused_at": "paused", "halted_reason": "halted",
     }  # fmt: skip
     show(as_json, lines, table(lines, columns, "There are no Schedules; `nightbell apply FILE` registers one."))
 
