@@ -29,7 +29,8 @@ FROM python:${PYTHON}
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends libpq5 liblz4-1 libzstd1 zlib1g \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 --home-dir /var/lib/nightbell --create-home nightbell
+    && useradd --system --uid 10001 --home-dir /var/lib/nightbell --create-home nightbell \
+    && chmod 700 /var/lib/nightbell
 COPY --from=postgresql /usr/lib/postgresql/18/bin/pg_dump /usr/lib/postgresql/18/bin/pg_restore /usr/local/bin/
 COPY --from=postgresql /usr/lib/*-linux-gnu/libpq.so.5* /usr/local/lib/
 RUN ldconfig && pg_dump --version && pg_restore --version

@@ -110,10 +110,10 @@ class NightbellPlugin(SimplePlugin):
     async def keep(self) -> None:
         """Make known what this worker brings, and see every few seconds that Temporal still has what it needs: started
         against an empty server, everything is begun again from the store."""
-        known, told = None, False
+        known, told, said = None, False, ""
         while True:
             pause = FIRST_PAUSE_SECONDS
-            with suppress(StoreProblem, RPCError, OSError):
+            try:
                 if not told:
                     await self.in_thread(self.tell_patterns)
                     told = True
@@ -121,7 +121,11 @@ class NightbellPlugin(SimplePlugin):
                 if current and relay != known:
                     await self.ensure_schedules()
                     known = relay
-                pause = KEEP_EVERY_SECONDS
+                pause, said = KEEP_EVERY_SECONDS, ""
+            except (StoreProblem, RPCError, OSError) as problem:
+                if str(problem) != said:
+                    said = str(problem)
+                    logger.warning("waiting: %s", said)
             await asyncio.sleep(pause)
 
     def tell_patterns(self) -> None:

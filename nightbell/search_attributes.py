@@ -2,7 +2,10 @@
 
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
 
+from nightbell.problems import StackProblem
 from nightbell.settings import Settings
 from nightbell.temporal_server import SEARCH_ATTRIBUTES
 from nightbell.worker_process import connect
@@ -14,8 +17,18 @@ KINDS = {
 
 
 async def register_search_attributes(settings: Settings) -> list[str]:
-    """Register the missing ones and return their names. Raises StackProblem when Temporal cannot be reached."""
+    """Register the missing ones and return their names. Raises StackProblem when Temporal cannot be reached, or refuses: it
+    has no such namespace, or asks for more than we are allowed."""
     client = await connect(settings, attempts=3)
+    try:
+        return await register_missing(client)
+    except RPCError as problem:
+        sentence = f"Temporal refuses to list or add search attributes in {client.namespace}: {problem.message}"
+        raise StackProblem("temporal_refuses", sentence) from problem
+
+
+async def register_missing(client: Client) -> list[str]:
+    """Register the missing ones and return their names. Raises RPCError."""
     known = await client.operator_service.list_search_attributes(
         ListSearchAttributesRequest(namespace=client.namespace)
     )
