@@ -11,11 +11,11 @@ A long outage takes bounded work and space: firings are read newest first, at mo
 is older is counted between changes of the clocks, never listed, in one range a reason.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Literal, Self
+from typing import Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -23,8 +23,9 @@ from law.bounds import Bounds
 from law.durations import Duration
 from law.firings import Firing, FiringKind, count_firings, firings, newest_firings, swallowed_at
 from law.identity import Cycle
-from law.reasons import Reason
+from law.reasons import OccurrenceState, Reason
 from law.triggers import CalendarTrigger
+from law.verdict import Verdict
 from law.zone_rules import ZoneRules
 
 ROWS_MAX = 100
@@ -44,6 +45,22 @@ class CatchUp(BaseModel):
     mode: Literal["newest", "bounded"] = "newest"
     max_age: Duration | None = None
     max_count: int | None = Field(default=None, ge=1, le=ROWS_MAX, strict=True)
+    max_concurrent: int | None = Field(default=None, ge=1, le=ROWS_MAX, strict=True)
+    """How many caught-up Runs may be on their way at once (default: one)."""
+    max_runs: int | None = Field(default=None, ge=1, le=1_000_000, strict=True)
+    """The aggregate budget: how many missed firings are admitted within any span of the horizon, over however many
+    outages (default: max_count)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def bounded_pins_all_four(cls, tables: object) -> object:
+        """What a bounded policy leaves out is spelled out, so that the revision pins it."""
+        if not isinstance(tables, Mapping):
+            return tables
+        given = {name: value for name, value in cast("Mapping[str, object]", tables).items() if value is not None}
+        if given.get("mode") != "bounded":
+            return given
+        return {"max_concurrent": 1, "max_runs": given.get("max_count"), **given}
 
     @model_validator(mode="after")
     def bounds_belong_to_bounded(self) -> Self:
@@ -51,8 +68,8 @@ class CatchUp(BaseModel):
             raise ValueError("misfire_threshold: cannot exceed the horizon, beyond which nothing is considered")
         if (self.mode == "bounded") != (self.max_age is not None and self.max_count is not None):
             raise ValueError("mode: bounded needs max_age and max_count")
-        if self.mode == "newest" and (self.max_age is not None or self.max_count is not None):
-            raise ValueError("mode: max_age and max_count belong to bounded")
+        if self.mode == "newest" and (self.max_age, self.max_count, self.max_concurrent, self.max_runs) != (None,) * 4:
+            raise ValueError("mode: max_age, max_count, max_concurrent and max_runs belong to bounded")
         if self.max_age is not None and not self.misfire_threshold <= self.max_age <= self.horizon:
             raise ValueError("max_age: lies between the misfire_threshold and the horizon")
         return self
@@ -66,6 +83,28 @@ class CatchUp(BaseModel):
     def left_over(self) -> Reason:
         """Why a missed firing that could still be admitted is let go when others were taken instead."""
         return Reason.NOT_NEWEST if self.mode == "newest" else Reason.OVER_COUNT
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """How far a bounded catch-up of one Schedule has come: its caught-up Runs on their way, and those admitted within the
+    last horizon."""
+
+    terms: CatchUp
+    live: int = 0
+    spent: int = 0
+
+
+def judge_catch_up(caught_up: CaughtUp | None, admitted_in_round: int) -> Verdict | None:
+    """None lets a missed firing in; otherwise it waits for its predecessors, or is let go since the budget is spent."""
+    if caught_up is None or caught_up.terms.mode != "bounded":
+        return None
+    terms, spent, live = caught_up.terms, caught_up.spent + admitted_in_round, caught_up.live + admitted_in_round
+    if terms.max_runs is not None and spent >= terms.max_runs:
+        return Verdict(OccurrenceState.SKIPPED, Reason.CATCH_UP_SPENT, {"max_runs": terms.max_runs, "spent": spent})
+    if terms.max_concurrent is not None and live >= terms.max_concurrent:
+        return Verdict(OccurrenceState.PENDING, Reason.CATCH_UP, {"max_concurrent": terms.max_concurrent, "live": live})
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class Reason(StrEnum):
     OVERLAP = "overlap"
     CAPACITY = "capacity"
     PAUSED = "paused"
+    CATCH_UP = "catch_up"
     # an Occurrence is decided
     ADMITTED = "admitted"
     LATEST_START_PASSED = "latest_start_passed"
@@ -65,6 +66,7 @@ class Reason(StrEnum):
     NOT_NEWEST = "not_newest"
     OVER_AGE = "over_age"
     OVER_COUNT = "over_count"
+    CATCH_UP_SPENT = "catch_up_spent"
     CUTOVER_SKIPPED = "cutover_skipped"
     CLASS_ABOVE_CEILING = "class_above_ceiling"
     OWNER_UNKNOWN = "owner_unknown"
@@ -102,6 +104,7 @@ MEANINGS: dict[Reason, Meaning] = {
     Reason.OVERLAP: Meaning(("OVL-1", "OVL-3", "OVL-4"), "an earlier Invocation of this Schedule is not settled"),
     Reason.CAPACITY: Meaning(("YLD-3", "SEL-4"), "no capacity is known to be free for it, and unknown is not free"),
     Reason.PAUSED: Meaning(("CAL-8", "EVD-1"), "its Schedule is paused; it is considered again when that is over"),
+    Reason.CATCH_UP: Meaning(("CAL-8",), "as many caught-up Runs are on their way as its policy allows"),
     Reason.ADMITTED: Meaning(("WIN-1", "WIN-2"), "the law of its class admitted it at this sample"),
     Reason.LATEST_START_PASSED: Meaning(("WIN-1", "WIN-5"), "the decision came at or after its latest start"),
     Reason.FINISH_BOUND_PASSED: Meaning(("WIN-1", "FIN-2"), "the decision came at or after its finish bound"),
@@ -114,6 +117,7 @@ MEANINGS: dict[Reason, Meaning] = {
     Reason.NOT_NEWEST: Meaning(("CAL-8",), "a newer missed firing of the same Schedule was considered instead"),
     Reason.OVER_AGE: Meaning(("CAL-8",), "it is older than the catch-up policy reaches"),
     Reason.OVER_COUNT: Meaning(("CAL-8",), "the catch-up policy had taken its full count of newer firings"),
+    Reason.CATCH_UP_SPENT: Meaning(("CAL-8",), "the catch-up policy's aggregate budget is spent"),
     Reason.CUTOVER_SKIPPED: Meaning(("CUT-2",), "the plan of a cutover let it go under its own revision"),
     Reason.CLASS_ABOVE_CEILING: Meaning(("CLS-2",), "the sender asked for a class above its ceiling"),
     Reason.OWNER_UNKNOWN: Meaning(("AUT-1",), "its owner is not a known principal"),

@@ -17,6 +17,7 @@ from typing import Literal
 
 from law.authority import Credentials, judge_authority
 from law.bounds import Bounds
+from law.catch_up import CaughtUp, judge_catch_up
 from law.identity import ScheduleName, TriggerOccurrenceId
 from law.overlap import OverlapTerms, judge_overlap
 from law.reasons import OccurrenceState, Reason
@@ -41,6 +42,8 @@ class Candidate:
     priority: int = 50
     aging_seconds: float | None = None
     capability: str | None = None
+    caught_up: CaughtUp | None = None
+    """How far the bounded catch-up of its Schedule has come; None for a firing that was found in time."""
     paused: bool = False
     """Whether its Schedule is paused: it may still be missed, and is not admitted."""
 
@@ -61,18 +64,24 @@ def decide(candidates: Iterable[Candidate], nonterminal: Mapping[ScheduleName, i
     """
     live = Counter(nonterminal)
     admitted: Counter[ScheduleName] = Counter()
+    caught_up: Counter[ScheduleName] = Counter()
     judgements: list[Judgement] = []
     for candidate in sorted(candidates, key=lambda one: selection_order(one, at)):
-        verdict = judge(candidate, live[candidate.schedule], admitted[candidate.schedule], at)
+        schedule = candidate.schedule
+        objection = judge_catch_up(candidate.caught_up, caught_up[schedule])
+        verdict = judge(candidate, live[schedule], admitted[schedule], objection, at)
         if verdict.state is OccurrenceState.ADMITTED:
-            live[candidate.schedule] += 1
-            admitted[candidate.schedule] += 1
+            live[schedule] += 1
+            admitted[schedule] += 1
+            caught_up[schedule] += candidate.caught_up is not None
         waits = verdict.state is OccurrenceState.PENDING
         judgements.append(Judgement(candidate, verdict, changes_at(candidate.bounds, at) if waits else None))
     return judgements
 
 
-def judge(candidate: Candidate, nonterminal: int, admitted_in_round: int, at: datetime) -> Verdict:
+def judge(
+    candidate: Candidate, nonterminal: int, admitted_in_round: int, catch_up: Verdict | None, at: datetime
+) -> Verdict:
     """The questions in their order; the first that objects answers."""
     credentials = candidate.credentials
     if admitted_in_round:
@@ -81,6 +90,7 @@ def judge(candidate: Candidate, nonterminal: int, admitted_in_round: int, at: da
         judge_authority(credentials)
         or judge_window(candidate.bounds, at)
         or judge_pause(candidate)
+        or catch_up
         or judge_overlap(candidate.overlap, nonterminal)
         or judge_capacity(candidate)
         or Verdict(OccurrenceState.ADMITTED, Reason.ADMITTED, admission_evidence(candidate, at))

@@ -14,21 +14,15 @@ from typing import Any
 
 from psycopg import sql
 
-from law.authority import Credentials
-from law.bounds import Bounds
 from law.errors import UnknownSchedule
 from law.identity import DecisionId, ScheduleName, TriggerOccurrenceId, invocation_id, run_id
 from law.instants import read_instant
-from law.origin import Origin
-from law.overlap import OverlapPolicy, OverlapTerms
 from law.reasons import Disposition, OccurrenceState, RunState
 from law.routing import lane_for
-from law.selection import Candidate, Judgement, ServiceClass
+from law.selection import Judgement
 from law.selection import decide as judge_all
 from store.connection import Pool
 from store.locks import (
-    HeldOwner,
-    HeldPattern,
     HeldSchedule,
     other_schedules_waiting,
     own_schedule,
@@ -38,9 +32,7 @@ from store.locks import (
 from store.rows import insert_rows
 from store.tables import decision, delivery, invocation, run
 from store.turn import Turn, turn
-
-CANDIDATES_MAX = 2_000
-"""A round judges at most this many; the rest are found by the next, at once."""
+from store.waiting import CANDIDATES_MAX, Eligible, candidates, live_runs, read_eligible
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,33 +57,6 @@ class Decided:
     undelivered: int
 
 
-@dataclass(frozen=True, slots=True)
-class Eligible:
-    """A pending Occurrence whose eligibility instant has come, with the terms its revision pinned."""
-
-    trigger_occurrence_id: TriggerOccurrenceId
-    schedule_id: int
-    source_key: str
-    service_class: ServiceClass
-    priority: int
-    eligible_at: datetime
-    not_before: datetime | None
-    latest_start_at: datetime | None
-    finish_by: datetime | None
-    finish_proof: str | None
-    owner: str
-    origin: Origin
-    pattern: str
-    pattern_revision: str
-    pattern_digest: str
-    waiting_reason: str | None
-    overlap_policy: OverlapPolicy
-    parallel_max: int
-    aging_seconds: int | None
-    capability: str | None
-    runs_per_day_max: int | None
-
-
 def decide(pool: Pool, schedule: ScheduleName, decision_id: DecisionId) -> Decided:
     """Judge everything that waits under the held authority. The same `decision_id` gets the same answer (WIN-4).
 
@@ -114,72 +79,6 @@ def decide(pool: Pool, schedule: ScheduleName, decision_id: DecisionId) -> Decid
             held.record("decide", asdict(decided), latest_sample(schedules))
             held.write(SAMPLED, {"schedules": list({one.schedule_id for one in eligible.values()}), "at": held.at})
         return decided
-
-
-def read_eligible(held: Turn, schedules: list[HeldSchedule]) -> dict[TriggerOccurrenceId, Eligible]:
-    """What waits in the held Schedules and may be judged now, oldest eligibility first."""
-    ids = [one.schedule_id for one in schedules]
-    arguments = {"schedules": ids, "at": held.at, "candidates_max": CANDIDATES_MAX}
-    return {one.trigger_occurrence_id: one for one in held.records(Eligible, ELIGIBLE, arguments)}
-
-
-def live_runs(held: Turn, schedules: list[HeldSchedule]) -> dict[ScheduleName, int]:
-    """The nonterminal Invocations of each held Schedule, across its revisions (OVL-1)."""
-    names = {one.schedule_id: one.schedule for one in schedules}
-    return {names[schedule_id]: live for schedule_id, live in held.rows(LIVE_RUNS, {"schedules": list(names)})}
-
-
-def candidates(
-    held: Turn,
-    eligible: dict[TriggerOccurrenceId, Eligible],
-    schedules: list[HeldSchedule],
-    owners: list[HeldOwner],
-    patterns: list[HeldPattern],
-) -> list[Candidate]:
-    """Every eligible Occurrence as the law wants to see it, with the authority that was locked for it."""
-    held_by_id = {one.schedule_id: one for one in schedules}
-    standing = {owner.name: owner for owner in owners}
-    scores = {(score.pattern, score.pattern_revision): score for score in patterns}
-    capped = list({one.schedule_id for one in eligible.values() if one.runs_per_day_max is not None})
-    spent = dict(held.rows(RUNS_IN_LAST_DAY, {"schedules": capped, "at": held.at})) if capped else {}
-    return [
-        candidate(
-            one,
-            held_by_id[one.schedule_id],
-            standing.get(one.owner),
-            scores.get((one.pattern, one.pattern_revision)),
-            spent.get(one.schedule_id, 0),
-        )
-        for one in eligible.values()
-    ]
-
-
-def candidate(
-    one: Eligible, own: HeldSchedule, owner: HeldOwner | None, score: HeldPattern | None, runs_in_last_day: int
-) -> Candidate:
-    """One Occurrence and what stands behind it at this sample."""
-    credentials = Credentials(
-        owner=one.owner,
-        owner_standing=owner.standing if owner else None,
-        pattern=one.pattern,
-        pattern_standing=score.standing if score else None,
-        pattern_digest=score.digest if score else None,
-        pinned_digest=one.pattern_digest,
-        runs_per_day_max=one.runs_per_day_max,
-        runs_in_last_day=runs_in_last_day,
-    )
-    return Candidate(
-        trigger_occurrence_id=one.trigger_occurrence_id,
-        schedule=own.schedule,
-        service_class=one.service_class,
-        bounds=Bounds(one.eligible_at, one.not_before, one.latest_start_at, one.finish_by),
-        overlap=OverlapTerms(one.overlap_policy, one.parallel_max),
-        credentials=credentials,
-        priority=one.priority,
-        aging_seconds=one.aging_seconds,
-        capability=one.capability,
-        paused=own.paused_at is not None,
-    )
 
 
 def write(held: Turn, judgements: list[Judgement], eligible: dict[TriggerOccurrenceId, Eligible]) -> bool:
@@ -307,36 +206,6 @@ def remembered(schedule: ScheduleName, earlier: dict[str, Any]) -> Decided:
         undelivered=earlier["undelivered"],
     )
 
-
-ELIGIBLE = sql.SQL(
-    """
-    SELECT o.trigger_occurrence_id, o.schedule_id, o.source_key, o.service_class, o.priority,
-           o.eligible_at, o.not_before, o.latest_start_at, o.finish_by,
-           o.finish_proof, o.owner, o.origin, o.pattern, o.pattern_revision, o.pattern_digest, o.waiting_reason,
-           r.overlap_policy, r.parallel_max, r.aging_seconds, r.capability, r.runs_per_day_max
-    FROM occurrence o
-    JOIN schedule_revision r ON r.schedule_id = o.schedule_id AND r.revision = o.revision
-    WHERE o.state = 'pending' AND o.schedule_id = ANY(%(schedules)s) AND o.eligible_at <= %(at)s
-    ORDER BY o.eligible_at
-    LIMIT %(candidates_max)s
-    """
-)
-
-LIVE_RUNS = sql.SQL(
-    """
-    SELECT schedule_id, count(*) FROM run
-    WHERE schedule_id = ANY(%(schedules)s) AND state IN ('queued', 'running', 'parked', 'cancelling', 'contained')
-    GROUP BY schedule_id
-    """
-)
-
-RUNS_IN_LAST_DAY = sql.SQL(
-    """
-    SELECT schedule_id, count(*) FROM run
-    WHERE schedule_id = ANY(%(schedules)s) AND admitted_at > %(at)s - interval '24 hours'
-    GROUP BY schedule_id
-    """
-)
 
 DECIDE = sql.SQL(
     """

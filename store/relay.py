@@ -64,7 +64,7 @@ OVERDUE = sql.SQL(
             OR least(latest_start_at, finish_by) <= (SELECT trusted_now() - make_interval(secs => %(seconds)s))
             OR (waiting_reason = 'paused' AND EXISTS (
                 SELECT FROM schedule WHERE schedule.schedule_id = occurrence.schedule_id AND schedule.paused_at IS NULL))
-            OR (waiting_reason = 'overlap' AND NOT EXISTS (
+            OR (waiting_reason IN ('overlap', 'catch_up') AND NOT EXISTS (
                 SELECT FROM run WHERE run.schedule_id = occurrence.schedule_id
                 AND run.state IN ('queued', 'running', 'parked', 'cancelling', 'contained'))))
     )

@@ -302,7 +302,7 @@ occurrence = Table(
     ),
     CheckConstraint(
         "waiting_reason IS NULL OR waiting_reason IN "
-        "('not_yet_eligible', 'overlap', 'capacity', 'readiness', 'quiet_window', 'paused')",
+        "('not_yet_eligible', 'overlap', 'capacity', 'readiness', 'quiet_window', 'paused', 'catch_up')",
         name="occurrence_waiting_law",
     ),
     Index("occurrence_pending", "schedule_id", "eligible_at", postgresql_where=text("state = 'pending'")),

@@ -34,7 +34,7 @@ CREATE TABLE pause_event (
 ALTER TABLE schedule ADD COLUMN paused_at timestamptz;
 
 ALTER TABLE occurrence DROP CONSTRAINT occurrence_waiting_law;
-ALTER TABLE occurrence ADD CONSTRAINT occurrence_waiting_law CHECK (waiting_reason IS NULL OR waiting_reason IN ('not_yet_eligible', 'overlap', 'capacity', 'readiness', 'quiet_window', 'paused')) NOT VALID;
+ALTER TABLE occurrence ADD CONSTRAINT occurrence_waiting_law CHECK (waiting_reason IS NULL OR waiting_reason IN ('not_yet_eligible', 'overlap', 'capacity', 'readiness', 'quiet_window', 'paused', 'catch_up')) NOT VALID;
 ALTER TABLE occurrence VALIDATE CONSTRAINT occurrence_waiting_law;
 
 DO $$
