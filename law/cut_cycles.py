@@ -5,10 +5,10 @@ hours around a change of the clocks: what stands out of order there is named, on
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 
-from law.firings import JUST_AFTER, SHIFT_MAX, Firing
+from law.firings import JUST_AFTER, Firing
 from law.identity import RevisionNumber, SourceKey
 from law.partition import (
     SHOWN_MAX,
@@ -27,7 +27,7 @@ from law.partition import (
     problem,
     read_cycle,
 )
-from law.zone_rules import civil_reading
+from law.zone_rules import Missing, Normal, Repeated, civil_reading, resolve
 
 SIGHT = timedelta(days=366 * 9)
 """How far a line is searched for its next firing: the rarest ordinary one, a leap day, may be eight years off."""
@@ -73,7 +73,7 @@ def survey_cycles(plan: FirstCyclePlan, old: tuple[Line, ...], new: Line, at: da
     elif starts.at <= at:
         problems.append(for_the_past(new, first, starts, at))
     lo = min((line.cursor_at for line in old if line.trigger is not None), default=at)
-    hi = max(about_instant(first) + SHIFT_MAX, starts.at + JUST_AFTER if starts is not None else at)
+    hi = max(meeting(new, first)[1], starts.at + JUST_AFTER if starts is not None else at)
     olds = [
         old_candidate(line, firing, new, first)
         for line in old
@@ -123,15 +123,20 @@ def rings_in(line: Line, position: Position) -> bool:
 
 def first_from(line: Line, first: Position) -> Firing | None:
     """The first firing, in the line's own order, of that cycle or a later one."""
-    about = about_instant(first)
-    found = line.candidates(about - SHIFT_MAX, about + SIGHT)
+    begin, past = meeting(line, first)
+    found = line.candidates(begin, past + SIGHT)
     return next((firing for firing in found if position_of(line.cycle, firing) >= first), None)
 
 
-def about_instant(first: Position) -> datetime:
-    """The civil time of a cut as if it were UTC: every firing before the cut rings within SHIFT_MAX before this or earlier,
-    and every one from it on within SHIFT_MAX after this or later."""
-    return first.civil.replace(tzinfo=UTC)
+def meeting(line: Line, first: Position) -> tuple[datetime, datetime]:
+    """Where a line meets the cut, [begin, past): what rings earlier is before the cut, what rings later is not, and what
+    rings inside is told apart by its civil time, since the clocks went back there, or moved many to one instant."""
+    assert line.rules is not None
+    match resolve(line.rules, first.civil):
+        case Normal(at) | Missing(at):
+            return at, at + JUST_AFTER
+        case Repeated(earlier, later):
+            return earlier - (later - earlier), later + (later - earlier)
 
 
 def cut_cycles(found: Survey, first: Position) -> Partition:
@@ -144,8 +149,8 @@ def cut_cycles(found: Survey, first: Position) -> Partition:
     starts = first_from(found.new, first)
     if starts is None:
         return Partition(ends, None, tuple(exclusions))
-    around = about_instant(first) + SHIFT_MAX
-    early = [one for one in found.new.candidates(starts.at, around) if position_of(found.new.cycle, one) < first]
+    past = meeting(found.new, first)[1]
+    early = [one for one in found.new.candidates(starts.at, past) if position_of(found.new.cycle, one) < first]
     exclusions += [pinned(new_candidate(found.new, firing, found.old, first)) for firing in early]
     return Partition(ends, starts.at, tuple(exclusions))
 
@@ -154,9 +159,8 @@ def end_before(line: Line, first: Position, at: datetime) -> tuple[datetime, lis
     """Just after the last firing before the cut, and the firings until then that are not before it."""
     if line.trigger is None:
         return at, []
-    about = about_instant(first)
-    begin = max(line.cursor_at, about - SHIFT_MAX)
-    around = list(line.candidates(begin, about + SHIFT_MAX))
+    begin, past = (max(line.cursor_at, edge) for edge in meeting(line, first))
+    around = list(line.candidates(begin, past))
     before = [firing for firing in around if position_of(line.cycle, firing) < first]
     end = before[-1].at + JUST_AFTER if before else begin
     return end, [firing for firing in around if firing.at < end and position_of(line.cycle, firing) >= first]
@@ -165,10 +169,11 @@ def end_before(line: Line, first: Position, at: datetime) -> tuple[datetime, lis
 def beyond_the_cut(found: Survey, first: Position, assigned: Mapping[SourceKey, RevisionNumber]) -> Iterator[Problem]:
     """What the old lines have rung, or let go, in cycles that the plan gives to the new one."""
     for line in found.old:
-        about = about_instant(first)
+        if line.trigger is None:
+            continue
         passed = (
             firing
-            for firing in line.candidates(about - SHIFT_MAX, line.cursor_at)
+            for firing in line.candidates(meeting(line, first)[0], line.cursor_at)
             if position_of(line.cycle, firing) >= first
         )
         own = [Candidate(line.revision, firing, "distinct", line.revision) for firing in islice(passed, SHOWN_MAX)]

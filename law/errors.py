@@ -72,7 +72,7 @@ class UnknownRevision(Contradiction):
 
 
 class StillServing(Contradiction):
-    """Revision {revision} of {schedule} still rings on a line of its own, so it cannot begin another."""
+    """Revision {revision} of {schedule} rings already, so it cannot begin another line."""
 
     obligation = "CUT-3"
     code = "still_serving"

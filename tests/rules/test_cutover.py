@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from law.cutover import Verdict, judge, propose, survey
 from law.errors import BadInput
-from law.firings import JUST_AFTER, SHIFT_MAX
+from law.firings import SHIFT_MAX
 from law.identity import RevisionNumber, SourceKey
 from law.partition import ENTRIES_MAX, Line, check_plan, position_of, read_cycle
 from law.triggers import CalendarTrigger
@@ -67,7 +67,7 @@ def test_cut_5_the_worked_example_is_what_is_proposed() -> None:
     assert shown[TWO, "civil_date:2026-01-02"] == ("same_as", ONE)
     assert shown[TWO, "civil_date:2026-01-03"] == ("distinct", TWO)
     assert shown[ONE, "civil_date:2026-01-02"] == ("distinct", ONE)
-    assert found.partition.ends == {ONE: datetime(2026, 1, 2, 1, tzinfo=UTC) + JUST_AFTER}
+    assert found.partition.ends == {ONE: datetime(2026, 1, 2, 23, tzinfo=UTC)}, "where January 3 begins in Bratislava"
     assert found.partition.first_at == datetime(2026, 1, 3, 2, tzinfo=UTC)
     assert found.partition.exclusions == ()
 
