@@ -30,10 +30,9 @@ def propose_explicit(old: Sequence[Line], new: Line, at: datetime) -> ExplicitPl
     first = next(new.candidates(at + JUST_AFTER, at + SIGHT), None)
     hi = first.at if first is not None else at
     lo = min((line.cursor_at for line in old), default=at)
-    olds = [
-        (line.revision, firing) for line in old for firing in line.candidates(max(lo, line.cursor_at), hi + JUST_AFTER)
-    ]
-    news = list(new.candidates(lo, hi + JUST_AFTER))
+    found = list(islice(open_candidates(old, new, lo, hi + JUST_AFTER), ENTRIES_MAX + 1))
+    olds = [(revision, firing) for revision, firing in found if revision != new.revision]
+    news = [firing for revision, firing in found if revision == new.revision]
     kept = [(revision, firing) for revision, firing in olds if firing.at <= at]
     keys_kept = {firing.key: revision for revision, firing in kept}
     entries = [
@@ -71,19 +70,25 @@ def survey_entries(plan: ExplicitPlan, old: tuple[Line, ...], new: Line, at: dat
         if key is not None and firing is None
     ]
     hi = max((firing.at for firing in (through, starts) if firing is not None), default=lo - JUST_AFTER)
-    universe = [
-        *((line.revision, firing) for line in old for firing in line.candidates(line.cursor_at, hi + JUST_AFTER)),
-        *((new.revision, firing) for firing in new.candidates(lo, hi + JUST_AFTER)),
-    ]
+    universe = list(islice(open_candidates(old, new, lo, hi + JUST_AFTER), ENTRIES_MAX + 1))
     if len(universe) > ENTRIES_MAX:
         sentence = (
-            f"{len(universe)} candidates are open, and a plan names at most {ENTRIES_MAX}; let the old line catch up"
+            f"more than {ENTRIES_MAX} candidates are open, which is what a plan can name; let the old line catch up"
         )
         return Survey(plan, old, new, at, (), (*problems, Problem("too_many", sentence)))
     candidates, wrong = match(plan, universe)
     problems += wrong
     problems += check_entries(candidates, plan, through, starts, new)
     return Survey(plan, old, new, at, tuple(candidates), tuple(problems))
+
+
+def open_candidates(
+    old: Sequence[Line], new: Line, lo: datetime, past: datetime
+) -> Iterator[tuple[RevisionNumber, Firing]]:
+    """Every candidate of either line before `past` that nobody owns yet."""
+    for line in old:
+        yield from ((line.revision, firing) for firing in line.candidates(line.cursor_at, past))
+    yield from ((new.revision, firing) for firing in new.candidates(lo, past))
 
 
 def ends_of(plan: ExplicitPlan, old: Sequence[Line], new: Line, lo: datetime) -> tuple[Firing | None, Firing | None]:
