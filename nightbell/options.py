@@ -1,5 +1,6 @@
 """The options that many commands share, and what they lead to."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,9 @@ HomeFolder = Annotated[
     typer.Option("--home", help="The home of the embedded stack (default: NIGHTBELL_HOME).", show_default=False),
 ]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many, the newest first.")]
+
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
+"""A command says in one sentence what cannot be reached; a worker's log has the pool's own lines too."""
 
 
 def settings_for(home: Path | None) -> Settings:
