@@ -63,7 +63,7 @@ def until(shown: Shown) -> str:
 def state_word(shown: Shown) -> str:
     """The Schedule in one word, for lists: whoever must act looks for `halted` and `held`."""
     words = {
-        "halted": bool(shown.halted),
+        "halted": bool(shown.halted) and not shown.paused,
         "held": shown.held > 0,
         "paused": shown.paused,
         "waiting": bool(shown.wake_at),
@@ -83,8 +83,16 @@ def details(shown: Shown, at: datetime) -> str:
 def trouble(shown: Shown) -> list[str]:
     """What wants somebody's hand, and which."""
     lines: list[str] = []
-    if shown.halted:
-        lines.append(f"- **Halted**: {shown.halted} It rings on from where it stood as soon as that is whole again.")
+    if shown.paused:
+        since = plain(shown.halted.removeprefix("paused "), SUMMARY_CHARACTERS_MAX)
+        lines.append(
+            f"- **Paused** {since}. Nothing of it is admitted, its windows go on closing, its events are kept. "
+            f"`nightbell resume {shown.schedule}` ends it."
+        )
+    elif shown.halted:
+        lines.append(
+            f"- **Halted**: {plain(shown.halted, len(shown.halted))} It rings on from where it stood when that is mended."
+        )
     if shown.held:
         lines.append(
             f"- **Held**: {counted(shown.held, 'Run')} parked or contained. Look: "
@@ -92,8 +100,6 @@ def trouble(shown: Shown) -> list[str]:
         )
     if shown.refused:
         lines.append(f"- **Activation refused**: {plain(shown.refused, len(shown.refused))}")
-    if shown.paused:
-        lines.append("- **Paused**: what rings is recorded, and considered again when that is over.")
     return lines
 
 

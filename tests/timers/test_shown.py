@@ -73,7 +73,7 @@ def test_every_end_of_an_occurrence_is_said_in_words(changes: dict[str, str], sa
         ),
         ({"held": 1}, "held", "**Held**: 1 Run is parked or contained. Look: `nightbell runs home/rite"),
         ({"held": 2}, "held", "**Held**: 2 Runs are parked or contained."),
-        ({"paused": True}, "paused", "**Paused**"),
+        ({"paused": True, "halted": "paused since noon"}, "paused", "**Paused** since noon. Nothing of it is admitted"),
         ({"refused": "no `revision` 9"}, "waiting", "**Activation refused**: no 'revision' 9"),
         ({"wake_at": None, "next_nominal_at": None}, "idle", "Waits until somebody rings."),
     ],
