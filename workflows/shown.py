@@ -111,7 +111,8 @@ def waiting(shown: Shown) -> list[str]:
         lines = [bell] if shown.wake_at == shown.next_nominal_at else [bell, *lines]
     counts = f"- Waiting to be admitted: {shown.pending}. Runs under way: {shown.running}, held: {shown.held}."
     late = [f"- On their way to a lane: {shown.undelivered}."] if shown.undelivered else []
-    return [*(lines or ["- Waits until somebody rings."]), counts, *late]
+    alone = [] if shown.paused else ["- Waits until somebody rings."]
+    return [*(lines or alone), counts, *late]
 
 
 def in_words(one: asks.OutcomeLine) -> str:
@@ -131,7 +132,7 @@ def hop_details(hop: asks.HopAsk, state: str, reason: str) -> str:
     lines = [
         f"**{hop.pattern}** for **{hop.schedule}**, hop {hop.enqueue_seq}",
         f"- {'Not begun' if state == NOT_CLAIMED else f'Its Run is {state}'}{because(reason)}.",
-        f"- Run `{hop.run_id}`: `nightbell runs {hop.schedule}` lists it with its Occurrence, `nightbell explain` tells all.",
+        f"- Run `{hop.run_id}`. `nightbell runs {hop.schedule}` lists it beside what rang.",
     ]
     return "\n\n".join([lines[0], "\n".join(lines[1:])])
 
