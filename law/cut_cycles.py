@@ -32,7 +32,7 @@ from law.zone_rules import Missing, Normal, Repeated, civil_reading, resolve
 SIGHT = timedelta(days=366 * 9)
 """How far a line is searched for its next firing: the rarest ordinary one, a leap day, may be eight years off."""
 LOOK_BACK = timedelta(days=63)
-"""How far back the last resolved cycle is looked for: two months, the longest cycle there is, and a little."""
+"""How far around a cut its neighbours are looked for: two months, twice the longest cycle there is, and a little."""
 
 
 def shares_cycle(old: Line, new: Line) -> bool:
@@ -73,7 +73,7 @@ def survey_cycles(plan: FirstCyclePlan, old: tuple[Line, ...], new: Line, at: da
     elif starts.at <= at:
         problems.append(for_the_past(new, first, starts, at))
     lo = min((line.cursor_at for line in old if line.trigger is not None), default=at)
-    hi = max(meeting(new, first)[1], starts.at + JUST_AFTER if starts is not None else at)
+    hi = shown_until([*(line for line in old if line.trigger is not None), new], first)
     olds = [
         old_candidate(line, firing, new, first)
         for line in old
@@ -81,6 +81,14 @@ def survey_cycles(plan: FirstCyclePlan, old: tuple[Line, ...], new: Line, at: da
     ]
     news = [new_candidate(new, firing, old, first) for firing in islice(new.candidates(min(lo, at), hi), SHOWN_MAX)]
     return Survey(plan, old, new, at, (*olds, *news), tuple(problems), first.civil)
+
+
+def shown_until(lines: Sequence[Line], first: Position) -> datetime:
+    """Just after the first firing from the cut on of each line that has one soon: what ends and what begins is both shown."""
+    pasts = [meeting(line, first)[1] for line in lines]
+    nexts = [first_from(line, first) for line in lines]
+    soon = max(pasts) + LOOK_BACK
+    return max([*pasts, *(one.at + JUST_AFTER for one in nexts if one is not None and one.at < soon)])
 
 
 def for_the_past(new: Line, first: Position, starts: Firing, at: datetime) -> Problem:
