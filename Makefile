@@ -36,8 +36,8 @@ check: $(READY) ## lint, format, import arrows and types
 	@$(BIN)/lint-imports --no-cache >/dev/null || $(BIN)/lint-imports --no-cache
 	@$(BIN)/basedpyright --level error
 
-crash: $(READY) ## the long crash walk: every boundary, every process, twenty times each
-	@$(BIN)/python -m pytest tests/crash --crash-rounds=20 --timeout=7200 --verbose
+crash: $(READY) ## the long walks: every boundary, every process, twenty times each; a thousand races of an activation
+	@$(BIN)/python -m pytest tests/crash tests/decisions/test_cutover.py --crash-rounds=20 --races=1000 --timeout=7200 --verbose
 
 soak: $(READY) ## the crash walk for hours: a hundred rounds over one ledger
 	@$(BIN)/python -m pytest tests/crash --crash-rounds=100 --timeout=36000 --verbose

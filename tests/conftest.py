@@ -44,6 +44,12 @@ CREATE OR REPLACE FUNCTION nightbell.trusted_now() RETURNS timestamptz LANGUAGE 
 """
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How long the long walks are; without these the suite runs their short forms."""
+    parser.addoption("--crash-rounds", type=int, default=0, help="how often each boundary of the crash walk is walked")
+    parser.addoption("--races", type=int, default=40, help="how often an activation races two relays")
+
+
 class Clock:
     """The time that decisions see in one test's database. plpgsql and volatile: a sample taken after a lock was waited
     for sees what was set meanwhile, as the real one would."""

@@ -259,13 +259,16 @@ def test_cut_1_revisions_may_follow_each_other_before_the_first_has_drained(offi
 @pytest.mark.obligation("CUT-1", boundary="failure")
 @pytest.mark.obligation("CUT-4", boundary="failure")
 @pytest.mark.obligation("OCC-2", boundary="ordinary")
-def test_cut_1_two_relays_and_an_activation_race(office: Office, evening, clock) -> None:
-    """Forty races over a bell that rings every minute: nothing is assigned twice, nothing to the wrong revision."""
+def test_cut_1_two_relays_and_an_activation_race(
+    office: Office, evening, clock, request: pytest.FixtureRequest
+) -> None:
+    """Forty races (a thousand in `make crash`) over a bell that rings every minute: nothing is assigned twice, nothing to
+    the wrong revision."""
     schedule = office.register(document(MINUTELY))
     crons = ["* * * * *", "*/2 * * * *"]
     at = utc(1, 21)
     firsts = [at]
-    for race in range(40):
+    for race in range(request.config.getoption("--races")):
         at += timedelta(minutes=5)
         clock.set(at)
         revision = revise(office, MINUTELY, trigger={**MINUTELY["trigger"], "cron": crons[(race + 1) % 2]})
