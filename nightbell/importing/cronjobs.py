@@ -83,13 +83,18 @@ def read_cronjobs(documents: list[Any], zone: str | None, parallel_max: int) -> 
     if zone is not None:
         installed_rules(zone)
     jobs, passed_over = find_jobs(documents)
-    found: list[Entry | Refused | Loss] = [PODS] if jobs else []
+    return gathered(read_jobs(jobs, zone, parallel_max), passed_over)
+
+
+def read_jobs(jobs: list[Job], zone: str | None, parallel_max: int) -> Iterator[Entry | Refused | Loss]:
+    """What becomes of each."""
+    if jobs:
+        yield PODS
     for one in jobs:
         try:
-            found.append(read_job(one, zone, parallel_max))
+            yield read_job(one, zone, parallel_max)
         except BadInput as problem:
-            found.append(Refused(f"{one.where}: {one.job.spec.schedule}", problem.sentence))
-    return gathered(found, passed_over)
+            yield Refused(f"{one.where}: {one.job.spec.schedule}", problem.sentence)
 
 
 def find_jobs(documents: list[Any]) -> tuple[list[Job], list[str]]:

@@ -17,7 +17,7 @@ from nightbell.importing.entries import Entry, Found, Loss, Refused, gathered, s
 from store.zone_rules import installed_rules
 
 FIELDS_COUNT = 5
-ASSIGNMENT = re.compile(r"""\s*("[^"]*"|'[^']*'|[A-Za-z_]\w*)\s*=\s*(.*?)\s*""", re.DOTALL)
+ASSIGNMENT = re.compile(r"""\s*("[^"]*"|'[^']*'|[A-Za-z_]\w*)\s*=(.*)""", re.DOTALL)
 FIELD = re.compile(r"[0-9*,/-]+")
 NAMES = re.compile(rf"(?<![A-Z])({'|'.join((*WEEKDAYS, *MONTHS))})(?![A-Z])", re.IGNORECASE)
 SYSTEM_HEADING = re.compile(r"^#.*\bdow\s+user(-name)?\b", re.IGNORECASE | re.MULTILINE)
@@ -48,10 +48,8 @@ class Standing:
 def read_crontab(text: str, zone: str, system: bool, parallel_max: int) -> Found:
     """Read a crontab whose host's clocks are those of `zone`. Raises UnknownZone for a zone that is none."""
     installed_rules(zone)
-    found = list(read_lines(text, Standing(zone), system, parallel_max))
-    if any(isinstance(one, Entry) for one in found):
-        found.insert(0, COMMANDS)
-    return gathered(found)
+    found = gathered(read_lines(text, Standing(zone), system, parallel_max))
+    return replace(found, losses=(COMMANDS, *found.losses)) if found.entries else found
 
 
 def is_system_crontab(text: str, path: str) -> bool:
@@ -69,7 +67,7 @@ def read_lines(text: str, standing: Standing, system: bool, parallel_max: int) -
         if not line or line.startswith("#"):
             continue
         if assignment := ASSIGNMENT.fullmatch(line):
-            name, value = assignment[1].strip("\"'"), unquoted(assignment[2])
+            name, value = assignment[1].strip("\"'"), unquoted(assignment[2].strip())
             standing, loss = assigned(name, value, where, standing)
             if loss is not None:
                 yield loss

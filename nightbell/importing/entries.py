@@ -8,6 +8,7 @@ reads a file or a clock.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from law.errors import BadInput
@@ -65,7 +66,7 @@ class Found:
 
 def gathered(found: Iterable[Entry | Refused | Loss], passed_over: Sequence[str] = ()) -> Found:
     """Sort out what a reader yields. Names become distinct. Raises BadInput where there is too much."""
-    everything = list(found)
+    everything = list(islice(found, ENTRIES_MAX + 1))
     if len(everything) > ENTRIES_MAX:
         raise BadInput(field="file", reason=f"holds more than {ENTRIES_MAX} entries")
     return Found(

@@ -82,6 +82,8 @@ def read_count(value: Any) -> Any:
 Span = Annotated[timedelta, BeforeValidator(read_span)]
 When = Annotated[datetime, BeforeValidator(read_when)]
 Number = Annotated[int, BeforeValidator(read_number)]
+TIMES_MAX, RANGES_MAX, TEXT_LENGTH_MAX = 1_000, 100, 512
+Text = Annotated[str, Field(max_length=TEXT_LENGTH_MAX)]
 
 
 def spelled(*names: str) -> Any:
@@ -106,16 +108,22 @@ class Range(Shape):
 class Calendar(Shape):
     """A structured calendar: it matches where every field does."""
 
-    second: tuple[Range, ...] = Field(default=(Range(),), strict=False)
-    minute: tuple[Range, ...] = Field(default=(Range(),), strict=False)
-    hour: tuple[Range, ...] = Field(default=(Range(),), strict=False)
+    second: tuple[Range, ...] = Field(default=(Range(),), strict=False, max_length=RANGES_MAX)
+    minute: tuple[Range, ...] = Field(default=(Range(),), strict=False, max_length=RANGES_MAX)
+    hour: tuple[Range, ...] = Field(default=(Range(),), strict=False, max_length=RANGES_MAX)
     day_of_month: tuple[Range, ...] = Field(
-        default=(Range(start=1, end=31),), validation_alias=spelled("dayOfMonth", "day_of_month"), strict=False
+        default=(Range(start=1, end=31),),
+        validation_alias=spelled("dayOfMonth", "day_of_month"),
+        strict=False,
+        max_length=RANGES_MAX,
     )
-    month: tuple[Range, ...] = Field(default=(Range(start=1, end=12),), strict=False)
-    year: tuple[Range, ...] = Field(default=(), strict=False)
+    month: tuple[Range, ...] = Field(default=(Range(start=1, end=12),), strict=False, max_length=RANGES_MAX)
+    year: tuple[Range, ...] = Field(default=(), strict=False, max_length=RANGES_MAX)
     day_of_week: tuple[Range, ...] = Field(
-        default=(Range(start=0, end=6),), validation_alias=spelled("dayOfWeek", "day_of_week"), strict=False
+        default=(Range(start=0, end=6),),
+        validation_alias=spelled("dayOfWeek", "day_of_week"),
+        strict=False,
+        max_length=RANGES_MAX,
     )
     comment: str = ""
 
@@ -131,21 +139,30 @@ class Spec(Shape):
     """When a Schedule rings."""
 
     calendars: tuple[Calendar, ...] = Field(
-        default=(), validation_alias=spelled("structuredCalendar", "structured_calendar", "calendars"), strict=False
+        default=(),
+        validation_alias=spelled("structuredCalendar", "structured_calendar", "calendars"),
+        strict=False,
+        max_length=TIMES_MAX,
     )
-    plain_calendars: tuple[dict[str, Any], ...] = Field(default=(), validation_alias=spelled("calendar"), strict=False)
-    crons: tuple[str, ...] = Field(
+    plain_calendars: tuple[dict[str, Any], ...] = Field(
+        default=(), validation_alias=spelled("calendar"), strict=False, max_length=TIMES_MAX
+    )
+    crons: tuple[Text, ...] = Field(
         default=(),
         validation_alias=spelled("cronString", "cron_string", "cronExpressions", "cron_expressions"),
         strict=False,
+        max_length=TIMES_MAX,
     )
-    intervals: tuple[Interval, ...] = Field(default=(), validation_alias=spelled("interval", "intervals"), strict=False)
+    intervals: tuple[Interval, ...] = Field(
+        default=(), validation_alias=spelled("interval", "intervals"), strict=False, max_length=TIMES_MAX
+    )
     excluded: tuple[Any, ...] = Field(
         default=(),
         validation_alias=spelled(
             "excludeStructuredCalendar", "exclude_structured_calendar", "excludeCalendar", "exclude_calendar", "skip"
         ),
         strict=False,
+        max_length=TIMES_MAX,
     )
     start_at: When | None = Field(
         default=None, validation_alias=spelled("startTime", "start_time", "startAt", "start_at")

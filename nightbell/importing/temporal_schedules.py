@@ -61,13 +61,17 @@ class Part:
 def read_schedules(document: Any, name: str, otherwise: str, parallel_max: int) -> Found:
     """Read one description or a list of them. `name` is theirs where it is given, and `otherwise` where they say none.
     Raises BadInput for what is malformed."""
+    return gathered(read_all(document, name, otherwise, parallel_max))
+
+
+def read_all(document: Any, name: str, otherwise: str, parallel_max: int) -> Iterator[Entry | Refused | Loss]:
+    """What becomes of each description."""
     documents = document if isinstance(document, list) else [document]
-    found: list[Entry | Refused | Loss] = []
     for number, one in enumerate(documents, 1):
-        field = "file" if one is document else f"schedule {number}"
-        described = read_described(one, field)
-        found += [ACTIONS, *read_one(described, name or own_name(one, otherwise), parallel_max)]
-    return gathered(found)
+        described = read_described(one, "file" if one is document else f"schedule {number}")
+        if number == 1:
+            yield ACTIONS
+        yield from read_one(described, name or own_name(one, otherwise), parallel_max)
 
 
 def own_name(document: Mapping[str, Any], otherwise: str) -> str:
