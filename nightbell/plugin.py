@@ -110,9 +110,8 @@ class NightbellPlugin(SimplePlugin):
     async def keep(self) -> None:
         """Make known what this worker brings, and see every few seconds that Temporal still has what it needs: started
         against an empty server, everything is begun again from the store."""
-        known, told, said = None, False, ""
+        known, told, said, pause = None, False, "", FIRST_PAUSE_SECONDS
         while True:
-            pause = FIRST_PAUSE_SECONDS
             try:
                 if not told:
                     await self.in_thread(self.tell_patterns)
@@ -126,6 +125,7 @@ class NightbellPlugin(SimplePlugin):
                 if str(problem) != said:
                     said = str(problem)
                     logger.warning("waiting: %s", said)
+                pause = min(2 * pause, KEEP_EVERY_SECONDS)
             await asyncio.sleep(pause)
 
     def tell_patterns(self) -> None:

@@ -7,9 +7,11 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from temporalio.client import Client
 from temporalio.envconfig import ClientConfig
@@ -21,27 +23,51 @@ from nightbell.settings import Settings
 from nightbell.wheels import POSTGRES_WHEEL, find_binary
 
 CONNECT_PAUSE_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
+logger = logging.getLogger(__name__)
 STICKY_PATIENCE = timedelta(seconds=1)
 """How long the server waits for a worker that held a workflow before another may have it: ten seconds by default."""
 
 
-async def run_worker(settings: Settings, plugin: NightbellPlugin | None = None) -> None:
-    """Serve until SIGTERM or SIGINT. Waits for Temporal; the store is waited for by whoever asks it."""
+async def run_worker(settings: Settings, wrap: Callable[[str, Any], Any] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT. Waits for Temporal and for its namespace; the store is waited for by whoever asks it.
+    `wrap` is the plugin's: the crash walk stands there."""
     client = await connect(settings)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    worker = Worker(
+    said = ""
+    while not stopped.is_set():
+        try:
+            await serve_until(stopped, worker_of(client, settings, wrap))
+            return
+        except (
+            RuntimeError
+        ) as problem:  # the SDK's word for a namespace that is not there, and for a server that went away
+            if str(problem) != said:
+                said = str(problem)
+                logger.warning("waiting: %s", said)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopped.wait(), CONNECT_PAUSE_SECONDS[-1])
+
+
+def worker_of(client: Client, settings: Settings, wrap: Callable[[str, Any], Any] | None) -> Worker:
+    """A worker with everything of ours."""
+    return Worker(
         client,
         task_queue=settings.task_queue,
-        plugins=[plugin or NightbellPlugin(settings, pg_tools())],
+        plugins=[NightbellPlugin(settings, pg_tools(), wrap)],
         graceful_shutdown_timeout=timedelta(milliseconds=400),
         sticky_queue_schedule_to_start_timeout=STICKY_PATIENCE,
         max_concurrent_activities=100,
     )
+
+
+async def serve_until(stopped: asyncio.Event, worker: Worker) -> None:
+    """Run a worker until it is told to stop. Raises what ended it before."""
     serving = asyncio.create_task(worker.run())
     stopping = asyncio.create_task(stopped.wait())
     await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
     if serving.done():
         serving.result()
         return

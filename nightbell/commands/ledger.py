@@ -36,7 +36,7 @@ def occurrences(
         "rang_at": "rang", "schedule": "Schedule", "key": "firing", "state": "state", "reason": "reason",
         "latest_start_at": "latest start", "decision_time": "decided", "trigger_occurrence_id": "id",
     }  # fmt: skip
-    show(as_json, lines, table(lines, columns, "Nothing rang yet."))
+    show(as_json, lines, table(lines, columns, "No such Occurrences." if states else "Nothing rang yet."))
 
 
 def known(asked: list[str] | None, states: list[str]) -> list[str]:
@@ -104,4 +104,4 @@ def runs(
         "admitted_at": "admitted", "schedule": "Schedule", "key": "firing", "state": "state", "reason": "reason",
         "disposition": "finish", "enqueue_seq": "hop", "run_id": "Run",
     }  # fmt: skip
-    show(as_json, lines, table(lines, columns, "Nothing was admitted yet."))
+    show(as_json, lines, table(lines, columns, "No such Runs." if states else "Nothing was admitted yet."))

@@ -12,9 +12,8 @@ from temporalio import activity
 
 from nightbell.attach import attached
 from nightbell.home import Home, read_state
-from nightbell.plugin import NightbellPlugin
 from nightbell.settings import Settings
-from nightbell.worker_process import pg_tools, run_worker
+from nightbell.worker_process import run_worker
 
 
 def reach(plan: Path, home: Path, boundary: str) -> None:
@@ -55,5 +54,5 @@ if __name__ == "__main__":
 
     settings = attached(Settings())
     around = dying(Path(sys.argv[1]), settings.home)
-    asyncio.run(run_worker(settings, NightbellPlugin(settings, pg_tools(), around)))
+    asyncio.run(run_worker(settings, around))
     os._exit(0)
