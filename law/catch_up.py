@@ -45,9 +45,9 @@ class CatchUp(BaseModel):
     mode: Literal["newest", "bounded"] = "newest"
     max_age: Duration | None = None
     max_count: int | None = Field(default=None, ge=1, le=ROWS_MAX, strict=True)
-    max_concurrent: int | None = Field(default=None, ge=1, le=ROWS_MAX, strict=True)
+    max_concurrency: int | None = Field(default=None, ge=1, le=ROWS_MAX, strict=True)
     """How many caught-up Runs may be on their way at once (default: one)."""
-    max_runs: int | None = Field(default=None, ge=1, le=1_000_000, strict=True)
+    budget: int | None = Field(default=None, ge=1, le=1_000_000, strict=True)
     """The aggregate budget: how many missed firings are admitted within any span of the horizon, over however many
     outages (default: max_count)."""
 
@@ -60,7 +60,7 @@ class CatchUp(BaseModel):
         given = {name: value for name, value in cast("Mapping[str, object]", tables).items() if value is not None}
         if given.get("mode") != "bounded":
             return given
-        return {"max_concurrent": 1, "max_runs": given.get("max_count"), **given}
+        return {"max_concurrency": 1, "budget": given.get("max_count"), **given}
 
     @model_validator(mode="after")
     def bounds_belong_to_bounded(self) -> Self:
@@ -68,8 +68,8 @@ class CatchUp(BaseModel):
             raise ValueError("misfire_threshold: cannot exceed the horizon, beyond which nothing is considered")
         if (self.mode == "bounded") != (self.max_age is not None and self.max_count is not None):
             raise ValueError("mode: bounded needs max_age and max_count")
-        if self.mode == "newest" and (self.max_age, self.max_count, self.max_concurrent, self.max_runs) != (None,) * 4:
-            raise ValueError("mode: max_age, max_count, max_concurrent and max_runs belong to bounded")
+        if self.mode == "newest" and (self.max_age, self.max_count, self.max_concurrency, self.budget) != (None,) * 4:
+            raise ValueError("mode: max_age, max_count, max_concurrency and budget belong to bounded")
         if self.max_age is not None and not self.misfire_threshold <= self.max_age <= self.horizon:
             raise ValueError("max_age: lies between the misfire_threshold and the horizon")
         return self
@@ -100,10 +100,12 @@ def judge_catch_up(caught_up: CaughtUp | None, admitted_in_round: int) -> Verdic
     if caught_up is None or caught_up.terms.mode != "bounded":
         return None
     terms, spent, live = caught_up.terms, caught_up.spent + admitted_in_round, caught_up.live + admitted_in_round
-    if terms.max_runs is not None and spent >= terms.max_runs:
-        return Verdict(OccurrenceState.SKIPPED, Reason.CATCH_UP_SPENT, {"max_runs": terms.max_runs, "spent": spent})
-    if terms.max_concurrent is not None and live >= terms.max_concurrent:
-        return Verdict(OccurrenceState.PENDING, Reason.CATCH_UP, {"max_concurrent": terms.max_concurrent, "live": live})
+    if terms.budget is not None and spent >= terms.budget:
+        return Verdict(OccurrenceState.SKIPPED, Reason.CATCH_UP_SPENT, {"budget": terms.budget, "spent": spent})
+    if terms.max_concurrency is not None and live >= terms.max_concurrency:
+        return Verdict(
+            OccurrenceState.PENDING, Reason.CATCH_UP, {"max_concurrency": terms.max_concurrency, "live": live}
+        )
     return None
 
 

@@ -220,8 +220,8 @@ def catch_up_of(window: timedelta, concurrent_max: int) -> dict[str, Any]:
         "mode": "bounded",
         "max_age": format_duration(window),
         "max_count": CAUGHT_UP_MAX,
-        "max_concurrent": concurrent_max,
-        "max_runs": CAUGHT_UP_RUNS_MAX,
+        "max_concurrency": concurrent_max,
+        "budget": CAUGHT_UP_RUNS_MAX,
     }
 
 

@@ -57,7 +57,7 @@ def test_cal_8_two_at_once_where_two_are_pinned_and_the_newest_bell_is_not_held_
     office: Office, evening, clock
 ) -> None:
     """The ceiling is for what was missed; what rings in time is admitted beside it."""
-    schedule = office.register(bounded(max_concurrent=2))
+    schedule = office.register(bounded(max_concurrency=2))
     clock.advance(5 * HOURS)
     office.ring(schedule)
     assert late(office, schedule)["admitted", "admitted"] == 2
@@ -68,7 +68,7 @@ def test_cal_8_two_at_once_where_two_are_pinned_and_the_newest_bell_is_not_held_
 @pytest.mark.obligation("CAL-8", boundary="failure")
 def test_cal_8_many_outages_spend_one_budget(office: Office, evening, clock) -> None:
     """Six runs within the horizon, however many outages there are: the seventh missed firing is let go with the reason."""
-    schedule = office.register(bounded(max_concurrent=50, max_runs=6))
+    schedule = office.register(bounded(max_concurrency=50, budget=6))
     for _ in range(4):
         clock.advance(2 * HOURS)
         office.ring(schedule)
@@ -85,7 +85,7 @@ def test_cal_8_many_outages_spend_one_budget(office: Office, evening, clock) -> 
 @pytest.mark.obligation("CAL-8", boundary="restart")
 def test_cal_8_the_budget_is_counted_from_the_rows(office: Office, evening, clock) -> None:
     """Asked by a process that has just begun, in rounds of its own: the same five, and no sixth."""
-    schedule = office.register(bounded(max_concurrent=50))
+    schedule = office.register(bounded(max_concurrency=50))
     clock.advance(2 * HOURS)
     office.materialize(schedule)
     office.pool.close()

@@ -181,7 +181,10 @@ def test_cal_8_rows_and_ranges_account_for_every_firing_once(
         ({"mode": "bounded", "max_age": "1h", "max_count": 101}, "less than or equal"),
         ({"misfire_threshold": "2d"}, "misfire_threshold"),
         ({"mode": "all"}, "newest"),
-        ({"max_concurrency": 2}, "Extra inputs"),
+        ({"max_concurrency": 2}, "belong to bounded"),
+        ({"budget": 2}, "belong to bounded"),
+        ({"mode": "bounded", "max_age": "1h", "max_count": 3, "max_concurrency": 0}, "greater than or equal"),
+        ({"max_parallel": 2}, "Extra inputs"),
     ],
 )
 def test_catch_up_terms_that_contradict_each_other_are_refused(terms: dict, said: str) -> None:

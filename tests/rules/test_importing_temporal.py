@@ -188,8 +188,8 @@ def test_the_catchup_window_is_a_bounded_catch_up() -> None:
     ten = one(policies={"catchupWindow": "10s"}).tables["catch_up"]
     assert (ten["misfire_threshold"], ten["horizon"], ten["max_age"], ten["mode"]) == ("10s", "10s", "10s", "bounded")
     year = one().tables["catch_up"]
-    assert (year["misfire_threshold"], year["horizon"], year["max_concurrent"]) == ("1m", "365d", 1)
-    assert one(policies={"overlapPolicy": "ALLOW_ALL"}).tables["catch_up"]["max_concurrent"] == 10
+    assert (year["misfire_threshold"], year["horizon"], year["max_concurrency"]) == ("1m", "365d", 1)
+    assert one(policies={"overlapPolicy": "ALLOW_ALL"}).tables["catch_up"]["max_concurrency"] == 10
 
 
 def test_jitter_is_drawn_once() -> None:
