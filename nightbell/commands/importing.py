@@ -28,9 +28,15 @@ from nightbell.problems import DONE, REFUSED
 from nightbell.shown import show
 from patterns.catalogue import installed
 
-File = Annotated[
-    Path, typer.Argument(exists=True, dir_okay=False, allow_dash=True, help="The file to import; - is standard input.")
-]
+
+def there(file: Path) -> Path:
+    """A file that can be opened, or standard input. Raises BadParameter: usage, not law."""
+    if str(file) != "-" and (not file.exists() or file.is_dir()):
+        raise typer.BadParameter(f"{file} is {'a folder' if file.is_dir() else 'not there'}")
+    return file
+
+
+File = Annotated[Path, typer.Argument(callback=there, help="The file to import; - is standard input.")]
 Out = Annotated[Path, typer.Option("--out", file_okay=False, help="The folder for the Schedule files.")]
 Authority = Annotated[str, typer.Option("--authority", help="Who the Schedules belong to.")]
 Owner = Annotated[str, typer.Option("--owner", help="For whom the work acts (default: the authority's name).")]
