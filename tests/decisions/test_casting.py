@@ -90,6 +90,7 @@ def test_idn_3_a_pattern_that_swallows_the_stores_absence_reports_nothing(
         carry(office, casting, work)
 
 
+@pytest.mark.obligation("IDN-5", boundary="failure")
 @pytest.mark.parametrize(
     "result", [{"text": "a\0b"}, {"number": float("nan")}, {"object": object()}, {"text": "\ud800"}]
 )

@@ -53,6 +53,7 @@ def test_cal_8_caught_up_runs_go_one_after_the_other_unless_more_are_pinned(offi
     assert late(office, schedule)["admitted", "admitted"] == 5
 
 
+@pytest.mark.obligation("CAL-8", boundary="ordinary")
 def test_cal_8_two_at_once_where_two_are_pinned_and_the_newest_bell_is_not_held_up(
     office: Office, evening, clock
 ) -> None:

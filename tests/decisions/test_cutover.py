@@ -90,6 +90,7 @@ def test_cut_5_the_worked_example_holds(office: Office, evening, clock, found_be
 
 
 @pytest.mark.obligation("CUT-3", boundary="failure")
+@pytest.mark.obligation("CUT-5", boundary="failure")
 def test_cut_3_a_plan_that_would_move_a_firing_changes_nothing(office: Office, evening, clock) -> None:
     """Refused by name, and the ledger, the lines and the active revision are as they were."""
     schedule = office.register(document(NIGHTLY))
@@ -183,6 +184,7 @@ def test_cut_2_same_distinct_and_skipped_are_kept_for_ever(office: Office, eveni
     assert office.count("occurrence") == 4
 
 
+@pytest.mark.obligation("CUT-1", boundary="ordinary")
 def test_cut_2_what_a_cutover_takes_out_of_a_long_outage_is_not_counted_in_it(office: Office, evening, clock) -> None:
     """Weeks of minutes missed around an explicit cut: every firing is in a row or in a stretch, once, under its own revision."""
     schedule = office.register(document(MINUTELY))
@@ -221,6 +223,7 @@ def test_occ_5_an_external_schedule_needs_no_plan(office: Office, evening) -> No
     assert office.offer(schedule, "three").revision == 3
 
 
+@pytest.mark.obligation("CUT-1", boundary="ordinary")
 def test_cut_1_a_calendar_may_become_a_door_and_a_door_a_calendar(office: Office, evening, clock) -> None:
     """A line that only ends, and one that only begins."""
     schedule = office.register(document(NIGHTLY, class_={"service_class": "foreground"}, window=None))
@@ -239,6 +242,8 @@ def test_cut_1_a_calendar_may_become_a_door_and_a_door_a_calendar(office: Office
     assert owners(office, schedule)["civil_date:2026-01-03"][0] == 3
 
 
+@pytest.mark.obligation("CUT-1", boundary="ordinary")
+@pytest.mark.obligation("OCC-2", boundary="ordinary")
 def test_cut_1_revisions_may_follow_each_other_before_the_first_has_drained(office: Office, evening, clock) -> None:
     """Two cuts ahead: each night is rung by the revision whose stretch it lies in; one whose stretch is empty rings nothing."""
     schedule = office.register(document(NIGHTLY))

@@ -76,6 +76,7 @@ def test_occ_5_offers_that_race_make_one_occurrence(office: Office, evening) -> 
 
 @pytest.mark.obligation("CLS-2", boundary="ordinary")
 @pytest.mark.obligation("CLS-2", boundary="failure")
+@pytest.mark.obligation("CLS-1", boundary="ordinary")
 def test_cls_2_a_sender_never_raises_its_own_class(office: Office, evening) -> None:
     """Asking for more than the Schedule's class gets the Schedule's class, with what was asked for on the record; asking for a
     class whose window nobody declared is refused."""

@@ -123,6 +123,7 @@ def test_ovl_4_bounded_parallel_admits_to_its_ceiling(office: Office, evening) -
 
 
 @pytest.mark.obligation("SEL-6", boundary="ordinary")
+@pytest.mark.obligation("WIN-4", boundary="ordinary")
 def test_sel_6_the_same_decision_id_is_the_same_answer(office: Office, evening) -> None:
     """Asked twice with one id, the round answers twice the same, and writes once."""
     schedule = office.register(document(BRIDGE))

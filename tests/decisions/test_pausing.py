@@ -137,6 +137,7 @@ def test_evd_1_a_pause_killed_before_its_commit_never_was(office: Office, evenin
     assert office.count("pause_event") == 0
 
 
+@pytest.mark.obligation("CUT-1", boundary="ordinary")
 def test_a_paused_schedule_may_be_given_another_revision(office: Office, evening, clock) -> None:
     """What rang before the cut and was not looked at belongs to the old revision, and is judged when it is resumed."""
     schedule = office.register(document(NIGHTLY))

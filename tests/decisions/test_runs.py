@@ -165,6 +165,7 @@ def test_fin_1_done_proves_nothing_without_a_valid_proof_before_the_bound(
 @pytest.mark.obligation("FIN-2", boundary="failure")
 @pytest.mark.obligation("FIN-3", boundary="ordinary")
 @pytest.mark.obligation("FIN-3", boundary="failure")
+@pytest.mark.obligation("FIN-4", boundary="ordinary")
 def test_fin_2_every_effect_checks_the_bound_and_what_expired_stays_expired(office: Office, evening, clock) -> None:
     """At the bound an effect is refused and the unmet deadline is committed; a clock set back makes no timely finish."""
     run_id = proven_run(office, clock)
@@ -198,6 +199,7 @@ def test_fin_6_without_a_bound_nothing_is_promised(office: Office, evening) -> N
 @pytest.mark.obligation("AUT-1", boundary="ordinary")
 @pytest.mark.obligation("AUT-1", boundary="failure")
 @pytest.mark.obligation("AUT-2", boundary="failure")
+@pytest.mark.obligation("AUT-2", boundary="ordinary")
 @pytest.mark.parametrize(("standing", "reason"), [("suspended", "owner_revoked"), ("revoked", "owner_revoked")])
 def test_aut_1_authority_is_asked_again_at_admission_claim_and_effect(
     office: Office, evening, standing, reason
@@ -217,6 +219,7 @@ def test_aut_1_authority_is_asked_again_at_admission_claim_and_effect(
 
 
 @pytest.mark.obligation("AUT-1", boundary="failure")
+@pytest.mark.obligation("AUT-2", boundary="ordinary")
 def test_aut_1_a_revoked_pattern_revision_is_not_admitted(office: Office, evening) -> None:
     """The Pattern revision is read again in the transaction that admits."""
     schedule = office.register(document(BRIDGE))

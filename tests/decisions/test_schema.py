@@ -93,7 +93,6 @@ def test_occ_7_an_occurrence_and_a_station_attempt_are_never_joined() -> None:
     assert "trigger_occurrence_id" not in columns["effect"]
 
 
-@pytest.mark.obligation("OCC-7", boundary="failure")
 def test_every_state_of_the_law_is_a_state_of_the_database(office: Office, evening: object) -> None:
     """A word that is no state is refused for Occurrences, Runs and effects alike."""
     schedule = office.register(document(BRIDGE))
@@ -106,6 +105,7 @@ def test_every_state_of_the_law_is_a_state_of_the_database(office: Office, eveni
     assert len(RunState) == 8
 
 
+@pytest.mark.obligation("EVD-1", boundary="failure")
 @pytest.mark.parametrize(
     "table", ["decision", "round", "schedule_revision", "zone_rules", "activation", "occurrence", "run"]
 )

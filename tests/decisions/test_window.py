@@ -249,6 +249,7 @@ def test_win_6_before_eligibility_an_occurrence_waits_as_a_row(office: Office, e
 
 @pytest.mark.obligation("WIN-7", boundary="failure")
 @pytest.mark.obligation("WIN-7", boundary="restart")
+@pytest.mark.obligation("WIN-7", boundary="ordinary")
 def test_win_7_a_clock_that_steps_back_reopens_nothing(office: Office, evening, clock) -> None:
     """After a miss, a clock set back into the window changes nothing that was decided, mints nothing, and is recorded."""
     schedule = office.register(document(NIGHTLY))

@@ -94,6 +94,7 @@ def beginning(text: ast.JoinedStr) -> str:
     return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
 
 
+@pytest.mark.obligation("OCC-7", boundary="ordinary")
 def test_occ_7_an_occurrence_is_named_by_its_trigger() -> None:
     """No bare `occurrence_id`: it could be taken for another id, and joined with it."""
     assert not [
@@ -103,6 +104,7 @@ def test_occ_7_an_occurrence_is_named_by_its_trigger() -> None:
     ]
 
 
+@pytest.mark.obligation("CLS-1", boundary="ordinary")
 def test_cls_1_there_is_no_class_called_immediate_or_remote() -> None:
     """`immediate` promises what nobody can keep; `remote` is an origin."""
     assert not [
@@ -112,6 +114,7 @@ def test_cls_1_there_is_no_class_called_immediate_or_remote() -> None:
     ]
 
 
+@pytest.mark.obligation("WIN-2", boundary="ordinary")
 def test_win_2_the_store_has_one_source_of_time() -> None:
     """No `now()`, no `current_timestamp`, no clock of this process: only the sample taken under the lock."""
     assert not [
@@ -139,6 +142,7 @@ def test_no_module_is_a_drawer_or_hides_one_of_pythons() -> None:
     assert not [f"{name}: Python has a `{stem}`" for name, stem in stems.items() if stem in sys.stdlib_module_names]
 
 
+@pytest.mark.obligation("OCC-7", boundary="failure")
 @pytest.mark.parametrize(
     "line", ["occurrence_id = 1", "row.occurrence_id", "the_occurrence_id: UUID", "x: OccurrenceId"]
 )
@@ -159,6 +163,7 @@ def test_a_class_that_is_none_is_seen(code: str) -> None:
     assert list(class_words(code))
 
 
+@pytest.mark.obligation("WIN-2", boundary="failure")
 @pytest.mark.parametrize(
     "code",
     [

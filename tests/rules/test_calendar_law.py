@@ -197,6 +197,7 @@ def test_occ_1_a_collision_that_comes_once_in_years_is_seen_when_it_is_registere
         check_cycle(HOME, trigger, cycle, installed_rules(zone), datetime(2024, 1, 1, tzinfo=UTC))  # type: ignore[arg-type]
 
 
+@pytest.mark.obligation("OCC-1", boundary="ordinary")
 def test_identities_are_computed_alike_by_everybody() -> None:
     """Keys and ids are stable texts: a change here would ring every known firing again."""
     civil = datetime(2026, 1, 2, 2, 0)

@@ -171,6 +171,7 @@ def test_cal_8_rows_and_ranges_account_for_every_firing_once(
     assert back(cron, at, at, zone, None, gap, **terms) == Backlog((), ())
 
 
+@pytest.mark.obligation("CAL-8", boundary="failure")
 @pytest.mark.parametrize(
     ("terms", "said"),
     [

@@ -57,6 +57,7 @@ CUT_AT = datetime(2026, 1, 2, 1, 30, tzinfo=UTC)
 
 
 @pytest.mark.obligation("CUT-5", boundary="ordinary")
+@pytest.mark.obligation("CUT-3", boundary="ordinary")
 def test_cut_5_the_worked_example_is_what_is_proposed() -> None:
     """Both January 2 candidates are one firing of revision 1, and revision 2 begins with the January 3 cycle."""
     plan = propose([OLD], NEW, CUT_AT)
@@ -94,6 +95,7 @@ def test_cut_3_a_plan_that_is_not_whole_is_refused_with_what_offends(
     assert found.partition.first_at is None
 
 
+@pytest.mark.obligation("CUT-2", boundary="failure")
 def test_cut_2_lines_of_two_zones_share_no_nominal_cycle() -> None:
     """Where each civil time is its own cycle, two zones have no common order: only an explicit plan divides them."""
     old, new = (line(one.revision, "0 2 * * *", one.trigger.zone, "nominal") for one in (OLD, NEW) if one.trigger)
@@ -104,6 +106,7 @@ def test_cut_2_lines_of_two_zones_share_no_nominal_cycle() -> None:
 
 
 @pytest.mark.obligation("CUT-2", boundary="ordinary")
+@pytest.mark.obligation("CUT-3", boundary="ordinary")
 def test_cut_2_an_explicit_plan_says_same_distinct_or_skipped_of_every_candidate() -> None:
     """A nightly line in one zone becomes an hourly one in another: what is proposed is whole, and can be rewritten by hand."""
     old = line(ONE, "0 2 * * *", BRATISLAVA, "nominal")
@@ -149,6 +152,7 @@ def test_cut_3_each_entry_is_held_to_what_it_says(change: dict[str, Any] | None,
     assert code in codes(verdict(plan, old, new, CUT_AT))
 
 
+@pytest.mark.obligation("CUT-3", boundary="failure")
 def test_cut_3_a_new_firing_before_its_own_beginning_or_an_old_one_past_its_end_is_refused() -> None:
     """The two ends of an explicit plan mean what they say."""
     old, new = line(ONE, "0 2 * * *", BRATISLAVA, "nominal"), line(TWO, "0 3 * * *", BRATISLAVA, "nominal")
@@ -162,6 +166,7 @@ def test_cut_3_a_new_firing_before_its_own_beginning_or_an_old_one_past_its_end_
     assert codes(verdict(plan, old, new, CUT_AT)) == {"beyond_old_through", "before_new_from"}
 
 
+@pytest.mark.obligation("CUT-3", boundary="failure")
 def test_cut_3_more_open_candidates_than_a_plan_can_name_are_refused_as_a_number() -> None:
     """Every second for a week: the old line is to catch up first."""
     old = line(ONE, "* * * * * *", UTC_ZONE, "nominal")

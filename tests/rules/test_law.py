@@ -63,6 +63,8 @@ def test_win_6_before_it_opens_it_waits_and_says_until_when() -> None:
 
 
 @pytest.mark.obligation("OVL-2", boundary="ordinary")
+@pytest.mark.obligation("OVL-3", boundary="ordinary")
+@pytest.mark.obligation("OVL-4", boundary="ordinary")
 @pytest.mark.parametrize(
     ("policy", "ceiling", "live", "state"),
     [
@@ -168,6 +170,7 @@ def test_idn_2_the_fence_lets_in_the_offered_hop_once(state, current, offered, c
 
 
 @pytest.mark.obligation("FIN-1", boundary="failure")
+@pytest.mark.obligation("FIN-3", boundary="failure")
 def test_fin_1_the_proof_must_be_valid_and_the_sample_before_the_bound() -> None:
     """A microsecond decides between timely and unmet; an invalid proof is never timely."""
     terms = FinishTerms(AT, "proof")

@@ -39,6 +39,7 @@ def nights(house: House, schedule: ScheduleName) -> dict[str, tuple[int, str]]:
 
 @pytest.mark.obligation("CUT-5", boundary="restart")
 @pytest.mark.obligation("CUT-4", boundary="restart")
+@pytest.mark.obligation("OCC-2", boundary="restart")
 async def test_cut_5_as_it_is_told(house: House, clock) -> None:
     """Revision 1 rings 02:00 Bratislava. At 01:30Z, with no worker alive, revision 2 (02:00 UTC) is signalled. A worker comes;
     at 02:00Z the firing is rediscovered, and is revision 1's; everything restarts; January 3 is revision 2's."""
