@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from google.protobuf.json_format import ParseError
 from temporalio import workflow
 from temporalio.api.common.v1 import Payload
 from temporalio.client import Client, WorkflowHistory
@@ -52,7 +53,7 @@ def read_history(file: Path) -> WorkflowHistory:
     """A recorded history; its name is the file's. Raises BadInput."""
     try:
         return WorkflowHistory.from_json(file.stem, file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ParseError) as problem:
         raise BadInput(field=str(file), reason=f"is not a history: {problem}") from problem
 
 

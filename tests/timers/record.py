@@ -7,6 +7,7 @@ Schedule's workflow lives long enough to begin again. What Temporal kept of it i
 import asyncio
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -79,6 +80,7 @@ class Recorder:
         self.admitted_and_duplicate()
         self.missed()
         self.suppressed()
+        self.activated()
         self.killed("after materialize", "crash-after-persist")
         self.killed("after decide", "crash-after-admit")
         self.killed("before perform", "hop-lost-and-returned")
@@ -136,6 +138,22 @@ class Recorder:
             until(lambda: self.state(occurrence_id) == ("suppressed", None))
         self.keep(schedule_workflow_id(name), "suppressed")
 
+    def activated(self) -> None:
+        """Two signalled activations, one refused and one that is made, and the same again as an update."""
+        name = self.door("activated")
+        self.register(schedule("activated", {"kind": "external", "source": "door"}, overlap={"policy": "serialize"}))
+        asyncio.run(self.activate(name))
+        until(lambda: registry.schedule(self.pool, name).revision == 2)
+        time.sleep(1)
+        self.keep(schedule_workflow_id(name), "activated-and-refused")
+
+    async def activate(self, name: ScheduleName) -> None:
+        client = await Client.connect(self.address)
+        handle = client.get_workflow_handle(schedule_workflow_id(name))
+        await handle.signal("activate_revision", {"revision": 7})
+        await handle.signal("activate_revision", {"revision": 2})
+        await handle.execute_update("activate", {"revision": 2})
+
     @contextmanager
     def held_run(self, name: ScheduleName) -> Iterator[None]:
         """A Run of this Schedule that is admitted and parked, as an operator might find it."""
@@ -187,14 +205,22 @@ class Recorder:
         return (await client.get_workflow_handle(workflow_id).describe()).run_id
 
     def keep(self, workflow_id: str, kept_as: str, run_id: str | None = None) -> None:
-        """Write one history."""
+        """Write one history, an event a line, without the names of machines and processes."""
         history = asyncio.run(self.fetch(workflow_id, run_id))
-        (HISTORIES / f"{kept_as}.json").write_text(json.dumps(history, indent=1) + "\n")
+        events = ",\n".join(json.dumps(event, separators=(",", ":")) for event in history["events"])
+        events = TRACE.sub('"stackTrace":""', PROCESS.sub('"a process"', events))
+        (HISTORIES / f"{kept_as}.json").write_text(f'{{"events":[\n{events}\n]}}\n')
         print(f"{kept_as}: {len(history['events'])} events")
 
     async def fetch(self, workflow_id: str, run_id: str | None) -> dict[str, Any]:
         client = await Client.connect(self.address)
         return (await client.get_workflow_handle(workflow_id, run_id=run_id).fetch_history()).to_json_dict()
+
+
+PROCESS = re.compile(r'"\d+@[^"]*"')
+"""How a worker names itself and its own queue."""
+TRACE = re.compile(r'"stackTrace":"(?:[^"\\]|\\.)*"')
+"""Where an error was raised, by the folders of the machine that it was raised on."""
 
 
 def until(holds: Callable[[], bool]) -> None:
