@@ -21,7 +21,6 @@ ASSIGNMENT = re.compile(r"""\s*("[^"]*"|'[^']*'|[A-Za-z_]\w*)\s*=(.*)""", re.DOT
 FIELD = re.compile(r"[0-9*,/-]+")
 NAMES = re.compile(rf"(?<![A-Z])({'|'.join((*WEEKDAYS, *MONTHS))})(?![A-Z])", re.IGNORECASE)
 SYSTEM_HEADING = re.compile(r"^#.*\bdow\s+user(-name)?\b", re.IGNORECASE | re.MULTILINE)
-ROOTS_LINE = re.compile(r"^[ \t]*(?:@[a-z]+|[0-9*](?:\S*[ \t]+\S+){4})[ \t]+root[ \t]+\S", re.MULTILINE)
 STEP_OF_ONE = re.compile(r"(?:^|,)([0-9A-Za-z]+)/[0-9]+")
 BARE_PERCENT = re.compile(r"(?<!\\)%")
 WRAPPERS = frozenset(
@@ -57,7 +56,14 @@ def is_system_crontab(text: str, path: str) -> bool:
     line names root, which no command is called."""
     if path == "/etc/crontab" or "/cron.d/" in path:
         return True
-    return bool(SYSTEM_HEADING.search(text) or ROOTS_LINE.search(text))
+    return bool(SYSTEM_HEADING.search(text)) or any(map(is_roots, text.split("\n")))
+
+
+def is_roots(line: str) -> bool:
+    """Whether root stands where a system crontab has the user."""
+    parts = line.split(None, FIELDS_COUNT + 1)
+    place = 1 if line.lstrip().startswith("@") else FIELDS_COUNT
+    return len(parts) > place + 1 and parts[place] == "root" and parts[0][0] in "@*0123456789"
 
 
 def read_lines(text: str, standing: Standing, system: bool, parallel_max: int) -> Iterator[Entry | Refused | Loss]:

@@ -200,8 +200,11 @@ def civil_bound(rules: ZoneRules, second: int, name: str, losses: list[Loss]) ->
 
 
 def aligned(anchor: datetime, first: datetime, every: timedelta) -> datetime:
-    """The first of a line that counts from `anchor`, at or after `first`."""
-    return anchor + max(0, -((anchor - first) // every)) * every
+    """The first of a line that counts from `anchor`, at or after `first`. Raises BadInput where the calendar has ended."""
+    try:
+        return anchor + max(0, -((anchor - first) // every)) * every
+    except OverflowError as problem:
+        raise BadInput(field="startTime", reason="nothing rings after it before the calendar ends") from problem
 
 
 def jitter_of(jitter: timedelta, losses: list[Loss]) -> dict[str, str]:

@@ -13,7 +13,15 @@ from typing import Any
 
 from law.cron import ALIASES, parse_cron
 from law.errors import BadInput
-from nightbell.importing.temporal_form import DAYS_AND_MONTHS, TEXT_LENGTH_MAX, Calendar, Interval, Range, read_span
+from nightbell.importing.temporal_form import (
+    DAYS_AND_MONTHS,
+    RANGES_MAX,
+    TEXT_LENGTH_MAX,
+    Calendar,
+    Interval,
+    Range,
+    read_span,
+)
 
 EPOCH = datetime(1970, 1, 1)
 A_SECOND, A_DAY = timedelta(seconds=1), timedelta(days=1)
@@ -198,7 +206,10 @@ def ranges_of(name: str, text: Any) -> tuple[Range, ...]:
     """`*/20`, `3,15` or `MON-FRI` as ranges. Raises BadInput."""
     if not isinstance(text, str) or len(text) > TEXT_LENGTH_MAX:
         raise BadInput(field=name, reason=f"is not text of at most {TEXT_LENGTH_MAX} characters")
-    return tuple(range_of(name, term.strip()) for term in text.split(","))
+    terms = text.split(",")
+    if len(terms) > RANGES_MAX:
+        raise BadInput(field=name, reason=f"lists more than {RANGES_MAX} values, ranges and steps")
+    return tuple(range_of(name, term.strip()) for term in terms)
 
 
 def range_of(name: str, term: str) -> Range:

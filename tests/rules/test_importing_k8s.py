@@ -4,14 +4,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from law.errors import BadInput, UnknownZone
 from law.firings import firings
 from law.triggers import CalendarTrigger
 from nightbell.importing.cronjobs import read_cronjobs
+from nightbell.importing.drafts import Terms, chosen_pattern, drafted
 from nightbell.importing.entries import Entry, Found
 from nightbell.importing.source import read_yaml
+from patterns.catalogue import installed
 from store.zone_rules import installed_rules
+
+TERMS = Terms("home", "home", chosen_pattern("nightly_rite", "", installed()))
 
 MANIFEST = """\
 # what a team keeps beside its chart
@@ -288,3 +294,29 @@ def test_hostile_yaml_is_refused(text: str) -> None:
         for document in read_yaml(text):
             read(document)
     assert len(refused.value.sentence) < 600
+
+
+ODD = st.one_of(
+    st.sampled_from(
+        [None, True, -1, 0, 10**12, 1.5, "", "*", "@every 1h", "TZ= * * * * *", "\ud800", [], {}, "CronJob"]
+    ),
+    st.text(max_size=8),
+    st.text("0123456789*/,-? LW#", min_size=9, max_size=20),
+    st.dates(),
+)
+
+
+@given(st.sampled_from(["kind", "metadata", "name", "namespace", "spec", *job(suspend=True)["spec"], "new"]), ODD)
+@settings(max_examples=300, deadline=None)
+def test_whatever_stands_anywhere_is_read_or_refused(key: str, value: Any) -> None:
+    """One value of a CronJob replaced: a report or BadInput, never anything else."""
+    document = job(suspend=True, startingDeadlineSeconds=600, concurrencyPolicy="Allow")
+    inside = document if key in document else document["metadata"] if "name" in key else document["spec"]
+    inside[key] = value
+    try:
+        found = read(document)
+    except BadInput:
+        return
+    drafts, rest = drafted(found, "x.yaml", TERMS, datetime(2027, 1, 1, tzinfo=UTC))
+    assert len(drafts) + len(rest.refused) + len(found.passed_over) == 1
+    assert all(draft.text.encode() for draft in drafts)

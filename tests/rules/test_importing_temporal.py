@@ -15,12 +15,15 @@ from hypothesis import strategies as st
 from law.errors import BadInput
 from law.firings import LAST_INSTANT, firings
 from law.triggers import CalendarTrigger
+from nightbell.importing.drafts import Terms, chosen_pattern, drafted
 from nightbell.importing.entries import Entry, Found
 from nightbell.importing.source import read_json
 from nightbell.importing.temporal_schedules import read_schedules
+from patterns.catalogue import installed
 from store.zone_rules import installed_rules
 
 A_DAY = timedelta(days=1)
+TERMS = Terms("home", "home", chosen_pattern("nightly_rite", "", installed()))
 CASES = json.loads((Path(__file__).parent / "cases" / "temporal_schedules.json").read_text(encoding="utf-8"))
 DESCRIBED: dict[str, Any] = CASES["schedules"]
 """Made with a real server; its own next ten actions stand beside each Schedule."""
@@ -234,6 +237,7 @@ def test_excluded_times_ring_and_that_is_said() -> None:
         ({"cronString": ["CRON_TZ=UTC 0 1 * * *"], "timezoneName": "Asia/Tokyo"}, "Asia/Tokyo"),
         ({"cronString": ["0 1 * * *"], "timezoneName": "Mars/Base"}, "Mars/Base"),
         ({"calendar": [{"hour": 3}]}, "hour"),
+        ({"calendar": [{"hour": "0," * 200 + "0"}]}, "more than"),
         ({"calendar": [{"hour": "5-3"}]}, "5-3"),
         ({"interval": [{"interval": "0s"}]}, "interval"),
         ({"interval": [{"interval": "1.5s"}]}, "interval"),
@@ -348,3 +352,52 @@ def test_a_structured_calendar_rings_where_every_field_matches(calendar: dict[st
     a_day = len(fields["hour"]) * len(fields["minute"]) * len(fields["second"])
     for day in days:
         assert trigger.count(day, day + A_DAY) == (a_day if next(matching_times(fields, day), None) else 0)
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to everything in a document, the containers too."""
+    if path:
+        yield path
+    for key, inside in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
+        yield from leaves(inside, (*path, key))
+
+
+def replaced(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """A copy of the document with another value at one place."""
+    copy = json.loads(json.dumps(document))
+    place = copy
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return copy
+
+
+SEEDS = [{"schedule": DESCRIBED[name]["schedule"]} for name in ("weekdays", "first-mondays", "union")] + [
+    {"spec": spec} for spec in AS_CREATED.values()
+]
+ODD = st.one_of(
+    st.sampled_from(
+        [None, True, -1, 0, 10**9, 2**80, 1.5, float("nan"), "", "*", "-1s", "999999999h", "\ud800", [], {}]
+    ),
+    st.sampled_from(["9989-12-31T23:59:59Z", "1801-01-01T00:00:00+14:00", "1000000d", "@every 999999d/1s", "0," * 200]),
+    st.text(max_size=8),
+    st.lists(st.integers(-5, 70), max_size=3),
+)
+
+
+@given(st.data())
+@settings(max_examples=400, deadline=None)
+def test_whatever_stands_anywhere_is_read_or_refused(data: st.DataObject) -> None:
+    """A real description with one or two values replaced: a report or BadInput, never anything else."""
+    document = data.draw(st.sampled_from(SEEDS))
+    for _ in range(data.draw(st.integers(1, 2))):
+        document = replaced(document, data.draw(st.sampled_from(sorted(leaves(document), key=str))), data.draw(ODD))
+    try:
+        found = read(document)
+    except BadInput:
+        return
+    drafts, rest = drafted(found, "x.json", TERMS, datetime(2027, 1, 1, tzinfo=UTC))
+    assert len(drafts) + len(rest.refused) == len(found.entries) + len(found.refused)
+    assert all(draft.text.encode() for draft in drafts)
