@@ -32,7 +32,7 @@ from nightbell.temporal_server import SEARCH_ATTRIBUTES
 from nightbell.wheels import POSTGRES_WHEEL, TEMPORAL_WHEEL, Wheel, find_binary
 
 PYTHON_MIN = (3, 11)
-POSTGRES_MIN = 16
+POSTGRES_MIN = 17
 CLOCK_SKEW_SECONDS_MAX = 1.0
 OUR_PACKAGES = ("law", "store", "activities", "workflows", "patterns", "nightbell")
 TRUSTED_NOW_SOURCE = "SELECT clock_timestamp()"

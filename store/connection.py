@@ -1,6 +1,6 @@
 """Connections to PostgreSQL, every one of them with the same session law.
 
-Autocommit, so that a transaction is always an explicit `turn`; UTC; the schema on the path; and the three timeouts that
+Autocommit, so that a transaction is always an explicit `turn`; UTC; the schema on the path; and the four timeouts that
 keep one stuck caller from holding everybody's locks: a half-open client loses its transaction, a waiter gives up, a
 statement ends (FIELD: a half-open client holds its locks until `idle_in_transaction_session_timeout`).
 """
@@ -21,6 +21,8 @@ Pool = ConnectionPool[Connection]
 LOCK_TIMEOUT_MILLISECONDS = 2_000
 STATEMENT_TIMEOUT_MILLISECONDS = 2_500
 IDLE_IN_TRANSACTION_TIMEOUT_MILLISECONDS = 2_000
+TRANSACTION_TIMEOUT_MILLISECONDS = 8_000
+"""A client that stops in the middle of a pipeline is not idle in the server's eyes: its transaction ends by this one."""
 CONNECT_TIMEOUT_SECONDS = 5
 ACQUIRE_TIMEOUT_SECONDS = 10.0
 
@@ -29,6 +31,7 @@ SESSION_LAW = (
     f" -c lock_timeout={LOCK_TIMEOUT_MILLISECONDS}"
     f" -c statement_timeout={STATEMENT_TIMEOUT_MILLISECONDS}"
     f" -c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_TIMEOUT_MILLISECONDS}"
+    f" -c transaction_timeout={TRANSACTION_TIMEOUT_MILLISECONDS}"
 )
 
 

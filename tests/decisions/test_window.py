@@ -11,11 +11,15 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg import sql
 
+from activities.border import patiently
 from law.identity import DecisionId
 from store import admission
 from store.connection import open_pool
-from store.errors import StoreProblem
+from store.errors import ServerUnreachable, StoreProblem
+from store.locks import own_schedule
+from store.turn import turn
 from tests.office import BRIDGE, NIGHTLY, Office, document
 
 RINGS = datetime(2026, 1, 2, 1, 0, tzinfo=UTC)
@@ -211,11 +215,43 @@ def test_win_2_a_half_open_client_does_not_hold_the_authority_for_ever(office: O
 
 @pytest.mark.obligation("WIN-2", boundary="ordinary")
 def test_win_2_every_session_gives_up_its_locks_when_it_falls_silent(office: Office) -> None:
-    """Every connection of the store carries the three timeouts and UTC."""
-    names = ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout", "TimeZone")
+    """Every connection of the store carries the four timeouts and UTC."""
+    names = (
+        "idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout", "transaction_timeout", "TimeZone",
+    )  # fmt: skip
     with office.pool.connection() as connection:
         found = [connection.execute(f"SHOW {name}").fetchone() for name in names]
-    assert found == [("2s",), ("2s",), ("2500ms",), ("UTC",)]
+    assert found == [("2s",), ("2s",), ("2500ms",), ("8s",), ("UTC",)]
+
+
+@pytest.mark.obligation("WIN-2", boundary="failure")
+@pytest.mark.obligation("WIN-3", boundary="failure")
+def test_win_2_a_decider_that_hangs_in_the_middle_of_its_turn_loses_it(office: Office, evening, clock) -> None:
+    """A turn that holds the lock and stops between two statements is not idle to the server: it is ended all the same, another
+    decides, and what the hung one then writes is nothing."""
+    schedule = office.register(document(NIGHTLY))
+    clock.set(RINGS)
+    office.materialize(schedule)
+    holds, may_go_on = threading.Event(), threading.Event()
+    hung: list[BaseException] = []
+
+    def hang() -> None:
+        try:
+            with turn(office.pool, DecisionId(uuid4()), own_schedule(schedule)) as held:
+                holds.set()
+                may_go_on.wait(60)
+                held.write(sql.SQL("UPDATE schedule SET halted_reason = 'written by nobody'"))
+        except BaseException as problem:
+            hung.append(problem)
+
+    silent = threading.Thread(target=hang)
+    silent.start()
+    assert holds.wait(10)
+    assert [outcome.state for outcome in patiently(office.decide, schedule).outcomes] == ["admitted"]
+    may_go_on.set()
+    silent.join()
+    assert isinstance(hung[0], ServerUnreachable)
+    assert office.value("SELECT halted_reason FROM nightbell.schedule") is None
 
 
 @pytest.mark.obligation("WIN-5", boundary="failure")
