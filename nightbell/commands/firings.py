@@ -1,7 +1,8 @@
-"""What would ring, without any server: `preview`."""
+"""What would ring, without any server: `preview` lists it, draws it in the terminal, and draws it into a file."""
 
 from datetime import UTC, datetime, timedelta
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,11 @@ from law.instants import read_instant
 from law.schedule import ScheduleDocument, read_schedule
 from law.triggers import CalendarTrigger
 from law.zone_rules import ZoneRules
+from nightbell.drawing.files import check_place, write_whole
+from nightbell.drawing.months import TEXT_WIDTH, calendar_lines
+from nightbell.drawing.picture import calendar_of, picture_of
+from nightbell.drawing.strips import strip_lines
+from nightbell.drawing.svg import svg_text
 from nightbell.options import AsJson
 from nightbell.shown import show, table
 from store.zone_rules import installed_rules
@@ -37,6 +43,12 @@ def preview(
         str | None, typer.Option("--to", help="The first instant past the end (default: a year on).")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many firings.")] = 20,
+    as_calendar: Annotated[
+        bool, typer.Option("--calendar", help="Draw months and nights instead of listing; no limit but a year.")
+    ] = False,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", help="Draw every day into this SVG file too; no limit but a year.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the firings of a Schedule file with their bounds: what repeats, what is skipped, what the windows are."""
@@ -46,7 +58,12 @@ def preview(
     if since >= until:
         raise BadInput(field="to", reason="is not later than from")
     value = previewed(document, since, until, limit)
-    show(as_json, value, lambda console: say(console, document, value))
+    if svg is not None:
+        draw(svg, document, since, until)
+    say_it = partial(say_calendar, since=since, until=until) if as_calendar else say
+    show(as_json, value, lambda console: say_it(console, document, value))
+    if svg is not None and not as_json:
+        typer.echo(f"Drawn into {svg}.")
 
 
 def read_file(file: Path) -> ScheduleDocument:
@@ -90,6 +107,31 @@ def line(document: ScheduleDocument, firing: Firing, rules: ZoneRules) -> dict[s
         "latest_start_at": bounds.latest_start_at if bounds else None,
         "finish_by": bounds.finish_by if bounds else None,
     }
+
+
+def draw(svg: Path, document: ScheduleDocument, since: datetime, until: datetime) -> None:
+    """Draw the stretch into an SVG file. Raises BadInput naming `svg`, and then wrote nothing."""
+    check_place(svg)
+    rules = installed_rules(calendar_of(document).zone)
+    write_whole(svg, svg_text(document, rules, picture_of(document, rules, since, until)))
+
+
+def say_calendar(
+    console: Console, document: ScheduleDocument, value: dict[str, Any], since: datetime, until: datetime
+) -> None:
+    """The preview as months and nights. In a pipe it is as wide as a terminal usually is."""
+    if not isinstance(document.trigger, CalendarTrigger):
+        return say(console, document, value)
+    rules, width = installed_rules(document.trigger.zone), console.width if console.is_terminal else TEXT_WIDTH
+    console.print(f"{value['schedule']}  {rules.zone} by the rules of {rules.release}")
+    if value["day_rule"]:
+        console.print(value["day_rule"])
+    console.print()
+    for line in chain(
+        calendar_lines(document, rules, since, until, width), strip_lines(document, rules, since, until, width)
+    ):
+        console.print(line)
+    return None
 
 
 def say(console: Console, document: ScheduleDocument, value: dict[str, Any]) -> None:
