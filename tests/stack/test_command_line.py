@@ -190,6 +190,33 @@ def test_a_plan_file_that_cannot_be_read_is_refused(refused: Nightbell, tmp_path
     assert "plan" in error["sentence"]
 
 
+def test_what_was_imported_is_previewed_and_applied(nightbell: Nightbell, refused: Nightbell, tmp_path: Path) -> None:
+    """One command from a crontab to files, and the files ring: on the command line as it is installed."""
+    (crontab := tmp_path / "crontab").write_text(
+        "30 2 * * * /usr/bin/backup\n@reboot /usr/bin/hello\n", encoding="utf-8"
+    )
+    out, zone = str(tmp_path / "out"), "Europe/Bratislava"
+    command = [
+        "import",
+        "crontab",
+        str(crontab),
+        "--zone",
+        zone,
+        "--out",
+        out,
+        "--name",
+        "from-cron",
+        "--pattern",
+        "bridge_turn",
+    ]
+    nightbell(*command)
+    [file] = (tmp_path / "out").glob("*.toml")
+    assert nightbell("preview", str(file), "--limit", "2")["rules"]["zone"] == zone
+    [applied] = nightbell("apply", str(file))
+    assert applied["active"] is True
+    assert refused(*command)["code"] == "bad_input"
+
+
 def test_status_doctor_migrate_and_replay_have_their_documents(nightbell: Nightbell, home: Home) -> None:
     """The stack's own commands."""
     found = nightbell("status")
