@@ -204,8 +204,6 @@ def test_what_was_imported_is_previewed_and_applied(nightbell: Nightbell, refuse
         zone,
         "--out",
         out,
-        "--name",
-        "from-cron",
         "--pattern",
         "bridge_turn",
     ]
