@@ -17,6 +17,7 @@ from law.instants import read_instant
 from law.schedule import ScheduleDocument, read_schedule
 from law.triggers import CalendarTrigger
 from law.zone_rules import ZoneRules
+from nightbell.drawing.days import rows_of
 from nightbell.drawing.files import check_place, write_whole
 from nightbell.drawing.months import TEXT_WIDTH, calendar_lines
 from nightbell.drawing.picture import calendar_of, picture_of
@@ -113,7 +114,7 @@ def draw(svg: Path, document: ScheduleDocument, since: datetime, until: datetime
     """Draw the stretch into an SVG file. Raises BadInput naming `svg`, and then wrote nothing."""
     check_place(svg)
     rules = installed_rules(calendar_of(document).zone)
-    write_whole(svg, svg_text(document, rules, picture_of(document, rules, since, until)))
+    write_whole(svg, svg_text(document, rules, picture_of(document, rules, rows_of(rules, since, until))))
 
 
 def say_calendar(
@@ -127,9 +128,8 @@ def say_calendar(
     if value["day_rule"]:
         console.print(value["day_rule"])
     console.print()
-    for line in chain(
-        calendar_lines(document, rules, since, until, width), strip_lines(document, rules, since, until, width)
-    ):
+    rows = rows_of(rules, since, until)
+    for line in chain(calendar_lines(document, rules, rows, width), strip_lines(document, rules, rows, width)):
         console.print(line)
     return None
 

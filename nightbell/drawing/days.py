@@ -13,7 +13,9 @@ from datetime import date, datetime, time, timedelta
 from itertools import pairwise
 
 from law.bounds import readings
+from law.errors import BadInput
 from law.firings import FIRST_INSTANT, LAST_INSTANT
+from law.instants import instant_text
 from law.zone_rules import Jump, ZoneRules, civil_reading, jumps
 
 DAYS_MAX = 367
@@ -35,6 +37,16 @@ class Day:
     def seconds(self) -> int:
         """How long it lasted."""
         return seconds_between(self.begin, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The days that are drawn, and the part of what was asked for that lies in them."""
+
+    days: tuple[Day, ...]
+    since: datetime
+    until: datetime
+    is_cut_short: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +75,18 @@ class Hour:
     is_again: bool
 
 
+def rows_of(rules: ZoneRules, since: datetime, until: datetime) -> Rows:
+    """The rows for [since, until). Raises BadInput for a stretch in which nothing can ring."""
+    since, until = max(since, FIRST_INSTANT), min(until, LAST_INSTANT)
+    if since >= until:
+        known = f"{instant_text(FIRST_INSTANT)} and {instant_text(LAST_INSTANT)}"
+        raise BadInput(field="from", reason=f"nothing rings but between {known}, so there is nothing to draw")
+    days = days_of(rules, since, until)
+    return Rows(tuple(days), since, min(until, days[-1].end), days[-1].end < until)
+
+
 def days_of(rules: ZoneRules, since: datetime, until: datetime) -> list[Day]:
     """The civil days that [since, until) touches, at most DAYS_MAX of them, the first ones."""
-    since, until = max(since, FIRST_INSTANT), min(until, LAST_INSTANT)
     on = civil_reading(rules, since)[0].date()
     while midnight(rules, on + ONE_DAY) <= since:
         on += ONE_DAY

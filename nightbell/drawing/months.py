@@ -8,14 +8,14 @@ import calendar
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from itertools import zip_longest
 
 from rich.text import Text
 
 from law.schedule import ScheduleDocument
 from law.zone_rules import Jump, ZoneRules
-from nightbell.drawing.days import DAYS_MAX, ONE_DAY, days_of, midnight, repeated
+from nightbell.drawing.days import DAYS_MAX, Rows, repeated
 from nightbell.drawing.picture import calendar_of, rung_count
 from nightbell.drawing.words import MONTHS, WEEKDAYS, Change, changes, say_change, say_date, say_special
 
@@ -45,14 +45,17 @@ class Square:
         return (say_count(self.count) if self.count > 1 else "").rjust(3).ljust(CELL)
 
 
-def squares(document: ScheduleDocument, rules: ZoneRules, since: datetime, until: datetime) -> list[Square]:
-    """Every civil day that the stretch touches, with what rings in it inside the stretch."""
+def squares(document: ScheduleDocument, rules: ZoneRules, rows: Rows) -> list[Square]:
+    """Every civil day that is drawn, with how many ring in it inside the stretch."""
     trigger = calendar_of(document)
-    days = days_of(rules, since, until)
-    marks = dict(change_mark(jump) for day in days for jump in day.jumps)
+    marks = dict(change_mark(jump) for day in rows.days for jump in day.jumps)
     return [
-        Square(day.on, rung_count(trigger, rules, max(since, day.begin), min(until, day.end)), marks.get(day.on, ""))
-        for day in days
+        Square(
+            day.on,
+            rung_count(trigger, rules, max(rows.since, day.begin), min(rows.until, day.end)),
+            marks.get(day.on, ""),
+        )
+        for day in rows.days
     ]
 
 
@@ -61,21 +64,20 @@ def change_mark(jump: Jump) -> tuple[date, str]:
     return (jump.after.date(), BACK) if repeated(jump) else (jump.before.date(), FORWARD)
 
 
-def calendar_lines(
-    document: ScheduleDocument, rules: ZoneRules, since: datetime, until: datetime, width: int
-) -> Iterator[Text]:
+def calendar_lines(document: ScheduleDocument, rules: ZoneRules, rows: Rows, width: int) -> Iterator[Text]:
     """The whole calendar, line by line, never wider than `width` where that is at least one month."""
-    found = squares(document, rules, since, until)
+    found = squares(document, rules, rows)
     abreast = max(1, (width + MONTH_GAP) // (MONTH_WIDTH + MONTH_GAP))
     months = [list(month_lines(year, month, days)) for (year, month), days in by_month(found).items()]
     for begin in range(0, len(months), abreast):
         for side_by_side in zip_longest(*months[begin : begin + abreast], fillvalue=" " * MONTH_WIDTH):
             yield styled((" " * MONTH_GAP).join(side_by_side).rstrip())
         yield Text("")
-    yield styled(f"{RINGS} rings, with the count where there are several   {BACK} clocks go back   {FORWARD} forward")
-    if len(found) == DAYS_MAX and midnight(rules, found[-1].on + ONE_DAY) < until:
-        yield Text(f"Drawn until {say_date(found[-1].on)}: at most {DAYS_MAX} days.")
-    yield from change_lines(document, rules, changes(document, rules, since, until), width)
+    legend = f"{RINGS} rings, with the count where there are several   {BACK} clocks go back   {FORWARD} forward"
+    yield from wrapped("", legend, width)
+    if rows.is_cut_short:
+        yield from wrapped("", f"Drawn until {say_date(found[-1].on)}: at most {DAYS_MAX} days.", width)
+    yield from change_lines(document, rules, changes(document, rules, rows.since, rows.until), width)
 
 
 def by_month(found: Iterable[Square]) -> Mapping[tuple[int, int], dict[int, Square]]:

@@ -16,7 +16,7 @@ from law.firings import Firing, FiringKind, count_firings, firings, swallowed_at
 from law.schedule import ScheduleDocument
 from law.triggers import CalendarTrigger
 from law.zone_rules import Jump, ZoneRules
-from nightbell.drawing.days import Day, Piece, Place, days_of, pieces, place, place_of_end, repeated, seconds_between
+from nightbell.drawing.days import Day, Piece, Place, Rows, pieces, place, place_of_end, repeated, seconds_between
 from nightbell.drawing.words import say_firing, say_window
 
 MARKS_A_DAY_MAX = 48
@@ -99,10 +99,9 @@ class Picture:
     is_cut_short: bool
 
 
-def picture_of(document: ScheduleDocument, rules: ZoneRules, since: datetime, until: datetime) -> Picture:
-    """Draw [since, until): at most DAYS_MAX civil days of it."""
-    trigger = calendar_of(document)
-    days = days_of(rules, since, until)
+def picture_of(document: ScheduleDocument, rules: ZoneRules, rows: Rows) -> Picture:
+    """Draw every row: what rings in it inside the stretch, and the windows that reach into it."""
+    trigger, days, since, until = calendar_of(document), rows.days, rows.since, rows.until
     found, marks, bins = list[Firing](), list[Mark](), list[Bin]()
     for row, day in enumerate(days):
         begin, end = max(since, day.begin), min(until, day.end)
@@ -113,14 +112,14 @@ def picture_of(document: ScheduleDocument, rules: ZoneRules, since: datetime, un
             marks += swallowed_marks(document, rules, days, begin, end)
     windows = list(bounded(document, rules, found))
     return Picture(
-        days=tuple(days),
+        days=days,
         rows_seconds=max(A_DAY_SECONDS, *(day.seconds for day in days)),
         bars=(*clock_bars(days, since, until), *window_bars(document, days, windows)),
         ticks=tuple(window_ticks(days, windows)),
         marks=(*marked(document, days, found, rules, dict(windows)), *marks),
         cuts=tuple(cuts(days)),
         bins=tuple(bins),
-        is_cut_short=days[-1].end < until,
+        is_cut_short=rows.is_cut_short,
     )
 
 

@@ -19,6 +19,7 @@ from nightbell.drawing.days import (
     ONE_SECOND,
     Day,
     Hour,
+    Rows,
     changes_between,
     days_of,
     hours_of,
@@ -35,14 +36,8 @@ SIGHT_COUNT = 64
 INDENT = 2
 NOMINAL, CLOSED, MAYBE, OPEN, LATEST, FINISH = "◆", "░", "▒", "█", "|", "F"
 FIRST, SECOND, BACK, FORWARD, TICK, LINE = "/", "\\", "«", "»", "+", "-"
-STYLES = {
-    NOMINAL: "bold green",
-    f"[{CLOSED}{MAYBE}]": "cyan",
-    OPEN: "green",
-    rf"\{LATEST}": "bold red",
-    f"{FINISH}$": "bold red",
-}
-CLOCK_STYLES = {r"[/\\«]": "yellow", "»": "bold magenta"}
+STYLES = {NOMINAL: "bold green", "[░▒]+": "cyan", "█+": "green", r"\|": "bold red", "F$": "bold red"}
+CLOCK_STYLES = {r"[/\\«]+": "yellow", "»": "bold magenta"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +60,8 @@ def strips(document: ScheduleDocument, rules: ZoneRules, since: datetime, until:
     trigger = calendar_of(document)
     if document.window is None:
         return []
-    first = islice(firings(trigger, document.cycle, rules, since, until), FIRST_COUNT)
-    found = {strip.firing: strip for firing in first if (strip := strip_of(document, rules, firing))}
+    all_strips = (strip_of(document, rules, firing) for firing in firings(trigger, document.cycle, rules, since, until))
+    found = {strip.firing: strip for strip in islice(filter(None, all_strips), FIRST_COUNT)}
     for jump in changes_between(rules, since, until)[:CHANGE_COUNT]:
         around = newest_firings(trigger, document.cycle, rules, since, min(until, jump.at + JUST_AFTER))
         for firing in islice(around, SIGHT_COUNT):
@@ -92,11 +87,9 @@ def meets(strip: Strip, at: datetime) -> bool:
     return strip.begin <= at < strip.end or strip.begin == at
 
 
-def strip_lines(
-    document: ScheduleDocument, rules: ZoneRules, since: datetime, until: datetime, width: int
-) -> Iterator[Text]:
+def strip_lines(document: ScheduleDocument, rules: ZoneRules, rows: Rows, width: int) -> Iterator[Text]:
     """Every strip with its sentence, and what its characters mean."""
-    found = strips(document, rules, since, until)
+    found = strips(document, rules, rows.since, rows.until)
     room = max(24, min(width, 80) - 2 * INDENT)
     is_drawn = document.jitter.mode == "bounded"
     for strip in found:

@@ -99,7 +99,7 @@ def put_row(sheet: Sheet, row: int, day: Day) -> None:
     if is_special or row % 7 == 0 or sheet.row_height == ROW:
         sheet.put("text", say_date(day.on), class_="day", x=LEFT - 10, y=sheet.middle(row) + 4)
     if not day.seconds:
-        sheet.put("text", "this day was skipped", class_="none", x=LEFT + 14, y=sheet.middle(row) + 4)
+        sheet.put("text", "skipped as a whole", class_="day gap", x=LEFT - 10, y=sheet.middle(row) + 17)
         return
     sheet.put(
         "rect", class_="band" if row % 2 else "row", x=LEFT, y=top, width=sheet.x(day.seconds) - LEFT, height=height

@@ -79,12 +79,14 @@ def say_window(document: ScheduleDocument, bounds: Bounds | None, firing: Firing
     finish = f"; finish by {say_reading(bounds.finish_by, firing, rules)}" if bounds.finish_by else ""
     if last <= opens_at:
         return f"; its window is closed when it opens{finish}"
-    begin, least = say_reading(opens_at, firing, rules), ""
-    if document.jitter.max is not None and document.jitter.mode == "bounded":
-        opens_at += document.jitter.max
-        begin, least = f"{begin} to {say_reading(opens_at, firing, rules)}, as jitter falls,", "at least "
-    span = say_for(seconds_between(opens_at, last))
-    return f"; may begin from {begin} until before {say_reading(last, firing, rules)}, for {least}{span}{finish}"
+    until = f"until before {say_reading(last, firing, rules)}"
+    if document.jitter.max is None or document.jitter.mode != "bounded":
+        span = say_for(seconds_between(opens_at, last))
+        return f"; may begin from {say_reading(opens_at, firing, rules)} {until}, for {span}{finish}"
+    open_for_certain_at = opens_at + document.jitter.max
+    span = say_for(max(0, seconds_between(open_for_certain_at, last)))
+    fall = f"{say_reading(opens_at, firing, rules)} to {say_reading(open_for_certain_at, firing, rules)}"
+    return f"; may begin from {fall}, as jitter falls, {until}, for at least {span}{finish}"
 
 
 def say_reading(at: datetime, firing: Firing, rules: ZoneRules) -> str:
