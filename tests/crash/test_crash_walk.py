@@ -4,6 +4,7 @@ No firing may be lost, doubled or admitted twice, and every Run must be settled,
 each boundary once with the worker and some with the servers; `make crash` walks all of them with all three, twenty times.
 """
 
+import asyncio
 import json
 import os
 import shutil
@@ -20,8 +21,10 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from temporalio.client import Client
+from temporalio.service import RPCError
 
-from law.identity import DecisionId, ScheduleName
+from law.identity import DecisionId, RevisionNumber, ScheduleName
 from law.schedule import check_document
 from nightbell import stack
 from nightbell.home import Home, ProcessIdentity, read_state
@@ -32,6 +35,7 @@ from store.authority import register_patterns
 from store.connection import Pool, open_pool
 from store.errors import StoreProblem
 from store.migrate import migrate
+from workflows.terms import schedule_workflow_id
 
 STEPS = ("materialize", "decide", "publish", "claim", "perform", "settle")
 BOUNDARIES = tuple(f"{side} {step}" for step in STEPS for side in ("before", "after"))
@@ -62,11 +66,17 @@ class House:
     home: Home
     plan: Path
     url: str
+    temporal: str
     bell: ScheduleName
     door: ScheduleName
 
     def pool(self) -> Pool:
         return open_pool(self.url, connections_max=2)
+
+    def die(self, boundary: str, victim: str) -> None:
+        """Plan one kill."""
+        self.plan.with_suffix(".taken").unlink(missing_ok=True)
+        self.plan.write_text(json.dumps({"boundary": boundary, "victim": victim}))
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +92,7 @@ def house() -> Iterator[House]:
         with open_pool(url, connections_max=1) as pool:
             register_patterns(pool, installed_patterns())
             names = [registry.register(pool, check_document(one), DecisionId(uuid4())).schedule for one in (BELL, DOOR)]
-        yield House(home, plan, url, *names)
+        yield House(home, plan, url, running.address.temporal_address, *names)
     finally:
         running.down()
         shutil.rmtree(folder, ignore_errors=True)
@@ -115,12 +125,61 @@ def test_occ_6_no_firing_is_lost_doubled_or_admitted_twice(house: House, request
     check_ledger(house, offered)
 
 
+@pytest.mark.obligation("CUT-1", boundary="restart")
+@pytest.mark.obligation("CUT-3", boundary="restart")
+def test_cut_1_an_activation_is_made_once_whoever_dies(house: House, request: pytest.FixtureRequest) -> None:
+    """Signalled, killed before or after its commit, asked again by whoever lives next: one activation each, in order, and every
+    event belongs to the revision that was active when it was first met."""
+    rounds = max(1, request.config.getoption("--crash-rounds"))
+    walks = [(f"{side} activate", victim) for side in ("before", "after") for victim in VICTIMS] * rounds
+    owned: dict[UUID, int] = {}
+    with house.pool() as pool:
+        revision = registry.schedule(pool, house.door).revisions
+        for boundary, victim in walks:
+            revision = RevisionNumber(revision + 1)
+            changed = {**DOOR, "class": {"service_class": "foreground", "priority": revision % 100}}
+            until("the revision", lambda d=changed: registry.register(pool, check_document(d), DecisionId(uuid4())))
+            house.die(boundary, victim)
+            until("the signal", lambda n=revision: asyncio.run(signal_activation(house, n)))
+            until(f"the kill {boundary} of {victim}", house.plan.with_suffix(".taken").exists)
+            until("the activation", lambda n=revision: registry.schedule(pool, house.door).revision == n)
+            event = offers.Offer(house.door, "door", str(uuid4()), {"message": "1 + 1"})
+            offered = until("an offer", lambda e=event: offers.offer(pool, e, DecisionId(uuid4())))
+            owned[offered.trigger_occurrence_id] = revision
+        lines = {
+            line["trigger_occurrence_id"]: line["revision"] for line in ledger.occurrences(pool, house.door, (), 10_000)
+        }
+        assert {one: lines[one] for one in owned} == owned
+        activated = until("the log", lambda: activations(house))
+    assert activated == list(range(1, revision + 1))
+
+
+async def signal_activation(house: House, revision: int) -> bool:
+    """Send the signal; False while Temporal is away."""
+    try:
+        client = await Client.connect(house.temporal)
+        handle = client.get_workflow_handle(schedule_workflow_id(house.door))
+        await handle.signal("activate_revision", {"revision": revision})
+    except (RPCError, RuntimeError):
+        return False
+    return True
+
+
+def activations(house: House) -> list[int]:
+    """The revisions that the door activated, in order."""
+    statement = (
+        "SELECT a.revision FROM nightbell.activation a JOIN nightbell.schedule s USING (schedule_id) WHERE s.name = 'door' "
+        "ORDER BY a.activation_ordinal"
+    )
+    with psycopg.connect(house.url) as connection:
+        return [row[0] for row in connection.execute(statement)]
+
+
 def walk(house: House, boundary: str, victim: str) -> UUID:
     """One kill, and the way back: the event that was offered meanwhile is settled, or held with a reason."""
     with house.pool() as pool:
         if boundary:
-            house.plan.with_suffix(".taken").unlink(missing_ok=True)
-            house.plan.write_text(json.dumps({"boundary": boundary, "victim": victim}))
+            house.die(boundary, victim)
         event = offers.Offer(house.door, "door", str(uuid4()), {"message": f"{boundary} {victim}"})
         occurrence_id = until("the offer", lambda: offers.offer(pool, event, DecisionId(uuid4()))).trigger_occurrence_id
         if boundary:
