@@ -25,7 +25,7 @@ from typing import Any
 from law.obligations import BOUNDARIES, Obligation, chosen
 from nightbell.accounts import descent
 from nightbell.problems import StackProblem
-from nightbell.receipt_origin import Commit, commit_of, versions
+from nightbell.receipt_origin import Commit, commit_of, same_commit, versions
 
 ROOT = Path(__file__).resolve().parents[1]
 PROVEN, FAILED, NOT_PROVEN = "proven", "failed", "not proven"
@@ -117,7 +117,7 @@ def take_receipt(tests: Path, only: Sequence[str] = ()) -> Receipt:
         raise StackProblem(
             "no_pytest", "The receipt runs tests, and pytest is not installed here; `make setup` does it."
         )
-    started_at, began = datetime.now(UTC), time.monotonic()
+    started_at, began, commit = datetime.now(UTC), time.monotonic(), commit_of(tests.resolve().parent)
     with tempfile.TemporaryDirectory(prefix="nightbell-receipt-") as folder:
         record = Path(folder) / "record"
         status = run_tests(tests.resolve(), [one.covenant_id for one in asked], record)
@@ -127,7 +127,7 @@ def take_receipt(tests: Path, only: Sequence[str] = ()) -> Receipt:
         duration_seconds=round(time.monotonic() - began, 1),
         only=tuple(name.strip().upper() for name in only),
         versions=versions(),
-        commit=commit_of(tests.resolve().parent),
+        commit=same_commit(commit, commit_of(tests.resolve().parent)),
         findings=tuple((one, findings(one, ran)) for one in asked),
         broken=broken,
         tests=ran,

@@ -57,6 +57,11 @@ def commit_of(root: Path) -> Commit | None:
     return Commit(commit, bool(said_by([*git, "status", "--porcelain", "--untracked-files=no"])))
 
 
+def same_commit(before: Commit | None, after: Commit | None) -> Commit | None:
+    """What the run began with; a tree that was another when it ended counts as changed."""
+    return before if before is None or before == after else Commit(before.commit, changed=True)
+
+
 def said_by(command: Sequence[str]) -> str | None:
     """What a command prints, or None where it is missing or refuses."""
     try:

@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from law.errors import BadInput
 from law.instants import instant_text
 from law.obligations import BOUNDARIES, GROUPS, Obligation
-from nightbell.receipt import NOT_PROVEN, Finding, Receipt, Shown, document
+from nightbell.receipt import FAILED, NOT_PROVEN, Finding, Receipt, Shown, document
 from nightbell.shown import plain_value
 
 STYLE = """
@@ -35,6 +35,7 @@ code { font: .8rem/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
 ul { margin: 0; padding-left: 1.1rem; }
 .proven { color: var(--proven); } .failed { color: var(--failed); } .open { color: var(--open); }
 .state { font-weight: 600; }
+summary { font-size: .85rem; cursor: pointer; }
 @media (max-width: 50rem) { tr, th, td { display: block; width: auto; } thead { display: none; } }
 """
 COLOURS = {NOT_PROVEN: "open"}
@@ -122,12 +123,15 @@ def add_group(body: Element, heading: str, found: list[tuple[Obligation, tuple[F
 
 
 def add_finding(row: Element, finding: Finding) -> None:
-    """One cell: the boundary for narrow screens and readers, the state as a word, and the tests that say so."""
+    """One cell: the boundary for narrow screens and readers, the state as a word, and the tests that say so, folded
+    unless one failed."""
     cell = SubElement(row, "td", title=finding.boundary)
     state = SubElement(cell, "span", {"class": f"state {COLOURS.get(finding.state, finding.state)}"})
     state.text = finding.state
     if finding.tests:
-        add_list(cell, tuple(told(one) for one in finding.tests))
+        folded = SubElement(cell, "details", {"open": ""} if finding.state == FAILED else {})
+        SubElement(folded, "summary").text = "1 test" if len(finding.tests) == 1 else f"{len(finding.tests)} tests"
+        add_list(folded, tuple(told(one) for one in finding.tests))
 
 
 def told(shown: Shown) -> str:

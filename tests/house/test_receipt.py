@@ -117,24 +117,24 @@ def test_the_covenant_is_whole_and_every_number_in_the_house_is_in_it() -> None:
 
 @pytest.mark.obligation("EVD-2", boundary="ordinary")
 def test_evd_2_a_receipt_of_real_tests_lists_what_is_not_proven_as_plainly(out: Path) -> None:
-    """One obligation of the calendar, and one group whose tests are few: what no test shows is `not proven` in both files."""
-    said = take("--out", str(out), "--only", "cal-2", "--only", "IDN-6", "--json")
+    """One obligation of selection, and one that no test is marked with: what no test shows is `not proven` in both files."""
+    said = take("--out", str(out), "--only", "sel-3", "--only", "IDN-6", "--json")
     assert said.returncode == 0, said.stderr
     written = json.loads((out / "receipt.json").read_text(encoding="utf-8"))
     assert json.loads(said.stdout) == written
     shown, missing = written["obligations"]
-    assert (shown["id"], missing["id"]) == ("CAL-2", "IDN-6")
+    assert (shown["id"], missing["id"]) == ("SEL-3", "IDN-6")
     assert shown["boundaries"]["ordinary"]["state"] == "proven"
     assert shown["boundaries"]["ordinary"]["tests"]
     assert {boundary["state"] for boundary in missing["boundaries"].values()} == {"not proven"}
     assert written["totals"]["proven"] + written["totals"]["not proven"] == 6
-    assert {mark["obligation"] for one in written["tests"] for mark in one["marks"]} >= {"CAL-2"}
+    assert {mark["obligation"] for one in written["tests"] for mark in one["marks"]} >= {"SEL-3"}
     assert [one["nodeid"] for one in written["tests"]] == sorted(one["nodeid"] for one in written["tests"])
     assert all(written["versions"].values())
     assert sorted(path.name for path in out.iterdir()) == ["receipt.html", "receipt.json"]
     page = Reader((out / "receipt.html").read_text(encoding="utf-8"))
     assert page.rows["IDN-6"].count("not proven") == 3
-    assert "proven" in page.rows["CAL-2"]
+    assert "proven" in page.rows["SEL-3"]
     assert not page.elements & {"script", "link", "img", "iframe"}
 
 
@@ -246,3 +246,23 @@ def test_an_installed_package_says_that_it_has_no_tests(tmp_path: Path, out: Pat
     assert said.returncode == 4, said.stderr
     assert "no_tests" in said.stderr
     assert not out.exists()
+
+
+def test_a_receipt_names_the_commit_that_it_began_with(house: Path, out: Path) -> None:
+    """Committed and clean, it is that commit; a tree that changes while its tests run is said to have changed."""
+    tree = house.parent
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false"]
+    git = ["git", "-C", str(tree), *identity]
+    for arguments in (["init", "-q"], ["add", "tests"], ["commit", "-q", "-m", "one"]):
+        subprocess.run([*git, *arguments], check=True, capture_output=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    assert take("--out", str(out), "--tests", str(house)).returncode == 0
+    written = json.loads((out / "receipt.json").read_text(encoding="utf-8"))
+    assert (written["commit"], written["changed_since_commit"]) == (head, False)
+    (house / "test_one.py").write_text(
+        MARKED.format("WIN-1", "ordinary", "late", "open(__file__, 'a').write('#')"), encoding="utf-8"
+    )
+    subprocess.run([*git, "commit", "-q", "-a", "-m", "two"], check=True, capture_output=True)
+    assert take("--out", str(out), "--tests", str(house)).returncode == 0
+    written = json.loads((out / "receipt.json").read_text(encoding="utf-8"))
+    assert written["changed_since_commit"] is True
