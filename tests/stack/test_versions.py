@@ -1,32 +1,29 @@
 """Deploying a newer version of the code: it takes over what nobody else serves, and never what somebody does."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from pydantic import SecretStr
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 from temporalio.client import Client
 from temporalio.common import WorkerDeploymentVersion
-from temporalio.worker import Worker
 
 from law.identity import DecisionId, ScheduleName
 from nightbell import plugin, versions
-from nightbell.plugin import NightbellPlugin
 from nightbell.settings import Settings
 from nightbell.wiring import installed_patterns
 from store import ledger, registry
 from store.authority import register_patterns
 from store.connection import Pool, open_pool
 from tests.office import BRIDGE, document
+from tests.serving import serving, settings_apart, until
 from workflows.terms import schedule_workflow_id
 
 SECONDLY = {"kind": "calendar", "cron": "* * * * * *", "zone": "UTC"}
-WITHIN_SECONDS = 30.0
 
 
 class Fleet:
@@ -35,17 +32,11 @@ class Fleet:
     def __init__(self, client: Client, settings: Settings, patch: pytest.MonkeyPatch) -> None:
         self.client, self.settings, self.patch = client, settings, patch
 
-    @asynccontextmanager
-    async def worker(self, build: str) -> AsyncIterator[None]:
+    def worker(self, build: str) -> AbstractAsyncContextManager[None]:
         """A worker of this version while the block runs."""
         version = WorkerDeploymentVersion(self.settings.task_queue, build)
         self.patch.setattr(plugin, "deployment_version", lambda: version)
-        client = await Client.connect(self.client.service_client.config.target_host, namespace=self.client.namespace)
-        async with Worker(
-            client, task_queue=self.settings.task_queue, plugins=[NightbellPlugin(self.settings)],
-            graceful_shutdown_timeout=timedelta(seconds=0.5), sticky_queue_schedule_to_start_timeout=timedelta(seconds=1),
-        ):  # fmt: skip
-            yield
+        return serving(self.client, self.settings)
 
     async def current(self) -> str:
         """The version that new work goes to."""
@@ -64,13 +55,9 @@ class Fleet:
 @pytest.fixture
 def fleet(database_url: str, temporal_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
     """A fleet with a task queue, a deployment and a relay of its own, and less patience than in production."""
-    queue = f"fleet-{uuid4().hex[:8]}"
-    monkeypatch.setattr(plugin, "RELAY_WORKFLOW_ID", f"relay-{queue}")
     monkeypatch.setattr(plugin, "KEEP_EVERY_SECONDS", 0.5)
     monkeypatch.setattr(versions, "STRANDED_AFTER", timedelta(seconds=3))
-    settings = Settings(
-        home=tmp_path, database_url=SecretStr(database_url), task_queue=queue, temporal_address="127.0.0.1"
-    )
+    settings = settings_apart(monkeypatch, database_url, tmp_path)
     return Fleet(temporal_client, settings, monkeypatch)
 
 
@@ -88,16 +75,6 @@ def bell(pool: Pool, fleet: Fleet) -> ScheduleName:
         BRIDGE, name=fleet.settings.task_queue, trigger=SECONDLY, overlap={"policy": "bounded_parallel", "max": 9}
     )
     return registry.register(pool, every, DecisionId(uuid4())).schedule
-
-
-async def until(what: str, holds: Callable[[], object]) -> None:
-    """Wait until it holds; it may be asked of a server."""
-    async with asyncio.timeout(WITHIN_SECONDS):
-        while True:
-            found = holds()
-            if await found if asyncio.iscoroutine(found) else found:
-                return
-            await asyncio.sleep(0.1)
 
 
 @pytest.mark.obligation("OCC-6", boundary="restart")

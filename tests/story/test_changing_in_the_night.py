@@ -11,7 +11,8 @@ from temporalio.exceptions import ApplicationError
 from law.identity import DecisionId, RevisionNumber, ScheduleName, SourceKey
 from store import cutover, ledger, lookup, registry
 from tests.office import NIGHTLY, document
-from tests.story.conftest import House, until
+from tests.serving import until
+from tests.story.conftest import House
 from workflows.schedule import ScheduleWorkflow, Shown
 from workflows.terms import schedule_workflow_id
 

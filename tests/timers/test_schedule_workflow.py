@@ -1,8 +1,7 @@
 """One workflow a Schedule, by a real worker over a real store: nothing that was sent is lost, and nights pass in seconds."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -10,16 +9,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from pydantic import SecretStr
 from temporalio.client import Client, WorkflowHandle
 from temporalio.testing import TimeSkipper
-from temporalio.worker import Worker
 
 from law.firings import Firing, firings
 from law.identity import DecisionId, ScheduleName
 from law.triggers import CalendarTrigger
-from nightbell import plugin, versions
-from nightbell.plugin import NightbellPlugin
 from nightbell.settings import Settings
 from nightbell.wiring import installed_patterns
 from store import ledger, registry
@@ -27,6 +22,7 @@ from store.authority import register_patterns
 from store.connection import Pool, open_pool
 from store.zone_rules import installed_rules
 from tests.office import BRIDGE, NIGHTLY, document
+from tests.serving import serving, settings_apart, until
 from workflows.schedule import OfferMessage, ScheduleWorkflow
 from workflows.shown import Shown
 from workflows.terms import schedule_workflow_id
@@ -46,20 +42,7 @@ def pool(database_url: str) -> Iterator[Pool]:
 @pytest.fixture
 def settings(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """A task queue, a deployment and a relay of the test's own."""
-    queue = f"timers-{uuid4().hex[:8]}"
-    monkeypatch.setattr(plugin, "RELAY_WORKFLOW_ID", f"relay-{queue}")
-    monkeypatch.setattr(versions, "DEPLOYMENT", queue)
-    return Settings(home=tmp_path, database_url=SecretStr(database_url), task_queue=queue, temporal_address="127.0.0.1")
-
-
-@asynccontextmanager
-async def worker_of(client: Client, settings: Settings) -> AsyncIterator[None]:
-    """A worker with everything of ours while the block runs."""
-    async with Worker(
-        client, task_queue=settings.task_queue, plugins=[NightbellPlugin(settings)],
-        graceful_shutdown_timeout=timedelta(seconds=0.3),
-    ):  # fmt: skip
-        yield
+    return settings_apart(monkeypatch, database_url, tmp_path)
 
 
 def register(pool: Pool, settings: Settings, base: dict[str, Any], **changes: Any) -> ScheduleName:
@@ -70,16 +53,6 @@ def register(pool: Pool, settings: Settings, base: dict[str, Any], **changes: An
 def at_any_run(client: Client, name: ScheduleName) -> WorkflowHandle[Any, Any]:
     """The Schedule's workflow, whichever run of it there is by now."""
     return client.get_workflow_handle(schedule_workflow_id(name))
-
-
-async def until(what: str, holds: Any) -> Any:
-    """Wait until it holds."""
-    deadline = asyncio.get_running_loop().time() + 60
-    while True:
-        if found := holds():
-            return found
-        assert asyncio.get_running_loop().time() < deadline, f"did not happen: {what}"
-        await asyncio.sleep(0.1)
 
 
 async def runs_of(client: Client, name: ScheduleName) -> int:
@@ -96,7 +69,7 @@ async def test_two_hundred_messages_across_a_new_history_lose_none(
     """Updates that offer and signals that ring, sent while the history begins anew several times: each event has one
     Occurrence, and every repeat was answered with the first one's."""
     name = register(pool, settings, BRIDGE, overlap={"policy": "bounded_parallel", "max": 500})
-    async with worker_of(temporal_client, settings):
+    async with serving(temporal_client, settings):
         await temporal_client.start_workflow(
             ScheduleWorkflow.run, Shown(name), id=schedule_workflow_id(name), task_queue=settings.task_queue
         )
@@ -127,13 +100,13 @@ async def test_nights_pass_by_durable_timers_and_each_rings_once(
     clock.set(began)
     name = register(pool, settings, NIGHTLY)
     handle, skipped = at_any_run(temporal_client, name), timedelta(0)
-    async with worker_of(temporal_client, settings):
+    async with serving(temporal_client, settings):
         await time_skipper.client.start_workflow(
             ScheduleWorkflow.run, Shown(name), id=schedule_workflow_id(name), task_queue=settings.task_queue
         )
     bells = [one.at for one in islice(nights(began), 5)]
     for number, bell in enumerate(bells, 1):
-        async with worker_of(temporal_client, settings):
+        async with serving(temporal_client, settings):
             clock.set(bell + A_SECOND)
             ahead = bell + 2 * A_SECOND - (datetime.now(UTC) + skipped)
             await time_skipper.fast_forward(handle, ahead)
