@@ -60,6 +60,11 @@ def load(connection: Connection, schedule_id: int, revision: int) -> PinnedRevis
     )
 
 
+def forget() -> None:
+    """Forget every parsed revision, as a process that has just begun would."""
+    _known.clear()
+
+
 _known: dict[tuple[str, int, int], PinnedRevision] = {}
 
 

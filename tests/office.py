@@ -1,16 +1,20 @@
 """Small words for what most decision tests do first: register a Schedule, let it ring, claim, settle."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
+import pytest
 
 from law.identity import ClaimId, DecisionId, EnqueueSeq, RunId, ScheduleName
 from law.schedule import ScheduleDocument, check_document
-from store import admission, ledger, occurrences, offers, registry, runs
-from store.connection import Pool
+from store import admission, ledger, occurrences, offers, pinned, registry, runs
+from store.connection import Pool, open_pool
+from store.errors import StoreProblem
 
 EVENING = datetime(2026, 1, 1, 20, 0, tzinfo=UTC)
 """When a test's Schedules are registered: the evening before the night it rings."""
@@ -102,6 +106,25 @@ class Office:
         """The first row, or None."""
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             return connection.execute(statement, arguments or None).fetchone()
+
+    @contextmanager
+    def killed_at_commit(self, table: str) -> Iterator[None]:
+        """Whoever inserts into `table` meanwhile has its backend ended after all its writes, before its COMMIT is done."""
+        self.execute(
+            "CREATE OR REPLACE FUNCTION nightbell.die() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$",
+            f"CREATE CONSTRAINT TRIGGER die AFTER INSERT ON nightbell.{table} DEFERRABLE INITIALLY DEFERRED "
+            "FOR EACH ROW EXECUTE FUNCTION nightbell.die()",
+        )
+        with pytest.raises(StoreProblem):
+            yield
+        self.execute(f"DROP TRIGGER die ON nightbell.{table}")
+
+    def restarted(self) -> "Office":
+        """The same store as a process that has just begun sees it: nothing is remembered but the rows."""
+        self.pool.close()
+        pinned.forget()
+        return Office(open_pool(self.database_url, connections_max=12), self.database_url)
 
     def execute(self, *statements: str) -> None:
         with psycopg.connect(self.database_url, autocommit=True) as connection:

@@ -10,7 +10,6 @@ import pytest
 from law.errors import BadInput, UnknownSchedule
 from law.identity import DecisionId, ScheduleName, trigger_occurrence_id
 from store import ledger, occurrences
-from store.errors import StoreProblem
 from tests.office import EVENING, NIGHTLY, Office, document
 
 RINGS = datetime(2026, 1, 2, 1, 0, tzinfo=UTC)
@@ -65,16 +64,9 @@ def test_occ_6_killed_before_the_commit_the_firing_is_found_again(office: Office
     """A materializer that is ended before its COMMIT leaves the cursor; the next finds the same firing."""
     schedule = office.register(document(NIGHTLY))
     clock.set(RINGS)
-    office.execute(
-        "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS "
-        "$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$",
-        "CREATE CONSTRAINT TRIGGER die AFTER INSERT ON nightbell.occurrence DEFERRABLE INITIALLY DEFERRED "
-        "FOR EACH ROW EXECUTE FUNCTION die()",
-    )
-    with pytest.raises(StoreProblem):
+    with office.killed_at_commit("occurrence"):
         office.materialize(schedule)
     assert office.count("occurrence") == 0
-    office.execute("DROP TRIGGER die ON nightbell.occurrence")
     assert office.materialize(schedule).created == 1
 
 

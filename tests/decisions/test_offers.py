@@ -8,7 +8,6 @@ import pytest
 from law.errors import BadInput, ContentChanged, UnknownSchedule
 from law.identity import DecisionId, RunId, ScheduleName
 from store import ledger, offers
-from store.errors import StoreProblem
 from tests.office import BRIDGE, NIGHTLY, Office, document
 
 
@@ -40,15 +39,8 @@ def test_occ_4_changed_content_fails_closed_and_names_both_digests(office: Offic
 def test_occ_5_an_offer_killed_before_its_commit_may_be_offered_again(office: Office, evening) -> None:
     """An offer that is ended before its COMMIT left nothing; the repeat makes the one Occurrence."""
     schedule = office.register(document(BRIDGE))
-    office.execute(
-        "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS "
-        "$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$",
-        "CREATE CONSTRAINT TRIGGER die AFTER INSERT ON nightbell.occurrence DEFERRABLE INITIALLY DEFERRED "
-        "FOR EACH ROW EXECUTE FUNCTION die()",
-    )
-    with pytest.raises(StoreProblem):
+    with office.killed_at_commit("occurrence"):
         office.offer(schedule, "hello")
-    office.execute("DROP TRIGGER die ON nightbell.occurrence")
     assert office.offer(schedule, "hello").created
     assert not office.offer(schedule, "hello").created
 

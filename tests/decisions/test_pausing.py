@@ -10,7 +10,6 @@ import pytest
 from law.errors import BadInput, UnknownSchedule
 from law.identity import DecisionId, ScheduleName
 from store import cutover, ledger, pausing, relay
-from store.errors import StoreProblem
 from tests.office import BRIDGE, NIGHTLY, Office, document
 
 MINUTELY: dict[str, Any] = {
@@ -126,12 +125,7 @@ def test_pausing_twice_is_pausing_once_and_repeats_are_answered(office: Office, 
 def test_evd_1_a_pause_killed_before_its_commit_never_was(office: Office, evening) -> None:
     """The connection is cut inside the transaction: it rings as before, and nothing is recorded of it."""
     schedule = office.register(document(NIGHTLY))
-    office.execute(
-        "CREATE FUNCTION nightbell_test.die() RETURNS trigger LANGUAGE plpgsql AS "
-        "'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END'",
-        "CREATE TRIGGER die BEFORE INSERT ON nightbell.pause_event EXECUTE FUNCTION nightbell_test.die()",
-    )
-    with pytest.raises(StoreProblem):
+    with office.killed_at_commit("pause_event"):
         pause(office, schedule)
     assert office.value("SELECT paused_at FROM nightbell.schedule") is None
     assert office.count("pause_event") == 0

@@ -126,16 +126,9 @@ def test_win_3_a_decider_killed_before_its_commit_decided_nothing(office: Office
     schedule = office.register(document(NIGHTLY))
     clock.set(RINGS)
     office.materialize(schedule)
-    office.execute(
-        "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS "
-        "$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$",
-        "CREATE CONSTRAINT TRIGGER die AFTER INSERT ON nightbell.delivery DEFERRABLE INITIALLY DEFERRED "
-        "FOR EACH ROW EXECUTE FUNCTION die()",
-    )
-    with pytest.raises(StoreProblem):
+    with office.killed_at_commit("delivery"):
         office.decide(schedule)
     assert office.states(schedule) == [("civil_date:2026-01-02", "pending", None)]
-    office.execute("DROP TRIGGER die ON nightbell.delivery")
     assert [outcome.state for outcome in office.decide(schedule).outcomes] == ["admitted"]
 
 
@@ -268,6 +261,7 @@ def test_win_5_a_worker_that_was_away_over_the_window_records_the_miss(office: O
 
 
 @pytest.mark.obligation("WIN-6", boundary="ordinary")
+@pytest.mark.obligation("WIN-6", boundary="failure")
 @pytest.mark.obligation("WIN-6", boundary="restart")
 def test_win_6_before_eligibility_an_occurrence_waits_as_a_row(office: Office, evening, clock) -> None:
     """A jittered firing waits with its reason and its instant; time alone makes it eligible, whoever asks then."""

@@ -8,7 +8,7 @@ import pytest
 
 from law.identity import DecisionId
 from law.zone_rules import ZoneRules, rules_from
-from store import cutover, ledger, registry, zones
+from store import cutover, ledger, pinned, registry, zones
 from tests.office import NIGHTLY, Office, document
 
 KEPT = Path(__file__).parents[1] / "rules" / "cases" / "zones"
@@ -65,9 +65,7 @@ def test_rules_that_are_gone_are_named_and_stop_nobody_elses_report(office: Offi
     office.register(document(NIGHTLY))
     office.execute("ALTER TABLE nightbell.zone_rules DISABLE TRIGGER USER",
                    "DELETE FROM nightbell.zone_rules WHERE zone = 'Asia/Amman'")  # fmt: skip
-    from store import pinned
-
-    pinned._known.clear()
+    pinned.forget()
     [found] = zones.outdated(office.pool)
     assert (found.zone, found.differences) == ("Asia/Amman", ())
     assert "gone" in found.problem

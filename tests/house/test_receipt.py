@@ -17,17 +17,12 @@ from law.obligations import BOUNDARIES, COVENANT, GROUPS, SENTENCES
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
-RUN = "import sys, typer; from nightbell import cli; from nightbell.commands import receipt"
-TAKE = (
-    "known = {one.name or one.callback.__name__ for one in cli.app.registered_commands}; "
-    "'receipt' in known or receipt.add_to(cli.app); sys.exit(cli.run(sys.argv[1:]))"
-)
 MARKED = "import os, signal, pytest\n@pytest.mark.obligation('{0}', boundary='{1}')\ndef test_{2}():\n    {3}\n"
 
 
 def take(*arguments: str, folder: Path = ROOT) -> "subprocess.CompletedProcess[str]":
     """The command in a process of its own."""
-    command = [sys.executable, "-c", f"{RUN}; {TAKE}", "receipt", *arguments]
+    command = [sys.executable, "-m", "nightbell", "receipt", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=150, check=False)
 
 

@@ -24,7 +24,7 @@ from nightbell.commands.firings import read_file
 from nightbell.drawing import files
 from nightbell.drawing.days import DAYS_MAX, Day, Piece, Place, days_of, hours_of, is_ordinary, pieces, place, rows_of
 from nightbell.drawing.months import calendar_lines, squares
-from nightbell.drawing.picture import End, Part, Picture, picture_of
+from nightbell.drawing.picture import MARKS_MAX, End, Part, Picture, joined, picture_of
 from nightbell.drawing.sheet import LEFT, PLOT, Sheet
 from nightbell.drawing.strips import clock_line, strip_lines, strips, window_line
 from nightbell.drawing.svg import svg_text
@@ -292,6 +292,24 @@ def test_a_stretch_in_which_nothing_can_ring_is_refused(year: int) -> None:
     """Before zone data begins, and after the last year that is counted."""
     with pytest.raises(BadInput, match="nothing to draw"):
         rows_of(installed_rules(BRATISLAVA), utc(year, 1, 1), utc(year, 1, 3))
+
+
+def test_overlapping_windows_are_one_bar() -> None:
+    """Windows of ten days, four a day, are one bar a day; two that only meet are two; one that is empty is none."""
+    picture = drawn(schedule("0 */6 * * *", window={"allowed_delay": "10d"}), utc(2026, 5, 31, 22), utc(2026, 6, 2, 22))
+    assert bars(picture, Part.WINDOW) == [Piece(0, 0, 86_400), Piece(1, 0, 86_400)]
+    one, two, three, four = (utc(2026, 6, day) for day in (1, 2, 3, 4))
+    assert list(joined([(two, three), (one, two), (three, three)])) == [(one, two), (two, three)]
+    assert list(joined([(one, three), (two, four), (one, two)])) == [(one, four)]
+
+
+def test_over_many_days_fewer_firings_are_marked_one_by_one() -> None:
+    """Twelve a day are marks over a week, and counts over a year."""
+    document = schedule("0 */2 * * *", window={"allowed_delay": "30d"})
+    week, year = (drawn(document, utc(2026, 6, 1), utc(2026, 6, 1) + timedelta(days=days)) for days in (7, 365))
+    assert (week.marks_a_day_max, len(week.marks), len(week.bins)) == (48, 7 * 12, 0)
+    assert year.marks_a_day_max == 10
+    assert len(year.marks) <= MARKS_MAX and sum(one.count for one in year.bins) + len(year.marks) == 365 * 12
 
 
 # The terminal
