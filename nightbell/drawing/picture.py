@@ -19,7 +19,9 @@ from law.zone_rules import Jump, ZoneRules
 from nightbell.drawing.days import Day, Piece, Place, Rows, pieces, place, place_of_end, repeated, seconds_between
 from nightbell.drawing.words import say_firing, say_window
 
-MARKS_A_DAY_MAX = 48
+MARKS_MAX, MARKS_A_DAY_MAX = 4_000, 48
+"""So many firings are marked one by one, over all days and in one; a day with more is drawn by counts."""
+
 BIN_SECONDS = 1800
 BIN = timedelta(seconds=BIN_SECONDS)
 A_DAY_SECONDS = 86_400
@@ -96,6 +98,7 @@ class Picture:
     marks: tuple[Mark, ...]
     cuts: tuple[Cut, ...]
     bins: tuple[Bin, ...]
+    marks_a_day_max: int
     is_cut_short: bool
 
 
@@ -103,9 +106,10 @@ def picture_of(document: ScheduleDocument, rules: ZoneRules, rows: Rows) -> Pict
     """Draw every row: what rings in it inside the stretch, and the windows that reach into it."""
     trigger, days, since, until = calendar_of(document), rows.days, rows.since, rows.until
     found, marks, bins = list[Firing](), list[Mark](), list[Bin]()
+    marks_a_day_max = min(MARKS_A_DAY_MAX, MARKS_MAX // len(days))
     for row, day in enumerate(days):
         begin, end = max(since, day.begin), min(until, day.end)
-        if count_firings(trigger, rules, begin, end) <= MARKS_A_DAY_MAX:
+        if count_firings(trigger, rules, begin, end) <= marks_a_day_max:
             found += firings(trigger, document.cycle, rules, begin, end)
         else:
             bins += binned(trigger, rules, Place(row, 0), begin, end, day)
@@ -119,6 +123,7 @@ def picture_of(document: ScheduleDocument, rules: ZoneRules, rows: Rows) -> Pict
         marks=(*marked(document, days, found, rules, dict(windows)), *marks),
         cuts=tuple(cuts(days)),
         bins=tuple(bins),
+        marks_a_day_max=marks_a_day_max,
         is_cut_short=rows.is_cut_short,
     )
 
@@ -188,12 +193,29 @@ def window_bars(
     """Where work may begin, and how far jitter may move that: from where it opens if that is known, otherwise from where it
     has opened for certain."""
     jitter = document.jitter.max or timedelta(0)
+    ranges, open_for = list[tuple[datetime, datetime]](), list[tuple[datetime, datetime]]()
     for firing, bounds in windows:
-        nominal_at, last = firing.at, bounds.latest_start_at or bounds.finish_by
-        yield from (Bar(piece, Part.JITTER) for piece in pieces(days, nominal_at, nominal_at + jitter))
-        if last is not None:
-            opens_at = nominal_at + jitter if document.jitter.mode == "bounded" else bounds.eligible_at
-            yield from (Bar(piece, Part.WINDOW) for piece in pieces(days, opens_at, last))
+        ranges.append((firing.at, firing.at + jitter))
+        if (last := bounds.latest_start_at or bounds.finish_by) is not None:
+            opens_at = firing.at + jitter if document.jitter.mode == "bounded" else bounds.eligible_at
+            open_for.append((opens_at, last))
+    for part, stretches in ((Part.JITTER, ranges), (Part.WINDOW, open_for)):
+        for begin, end in joined(stretches):
+            yield from (Bar(piece, part) for piece in pieces(days, begin, end))
+
+
+def joined(stretches: Sequence[tuple[datetime, datetime]]) -> Iterator[tuple[datetime, datetime]]:
+    """Stretches that overlap as one, so that windows of months cost one bar a day and not one each; those that only meet
+    stay two."""
+    begin = end = None
+    for low, high in sorted(stretch for stretch in stretches if stretch[0] < stretch[1]):
+        if begin is None or end is None or low >= end:
+            if begin is not None and end is not None:
+                yield begin, end
+            begin, end = low, high
+        end = max(end, high)
+    if begin is not None and end is not None:
+        yield begin, end
 
 
 def window_ticks(days: Sequence[Day], windows: Sequence[tuple[Firing, Bounds]]) -> Iterator[Tick]:

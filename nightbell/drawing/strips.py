@@ -4,7 +4,7 @@ The axis is elapsed time, labelled by what the clocks read; so a repeated hour i
 twice, / and then \\, and a swallowed one has no length: only » where it would be. Pure: a strip is text of a given width.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -14,25 +14,28 @@ from rich.text import Text
 from law.bounds import Bounds, calendar_bounds
 from law.firings import Firing, firings, newest_firings
 from law.schedule import ScheduleDocument
-from law.zone_rules import ZoneRules
+from law.zone_rules import ZoneRules, civil_reading
 from nightbell.drawing.days import (
+    ONE_DAY,
     ONE_SECOND,
-    Day,
-    Hour,
     Rows,
     changes_between,
     days_of,
     hours_of,
+    midnight,
     repeated,
 )
 from nightbell.drawing.months import wrapped
 from nightbell.drawing.picture import calendar_of
-from nightbell.drawing.words import JUST_AFTER, say_firing, say_reading, say_time, say_window
+from nightbell.drawing.words import JUST_AFTER, MONTHS, say_firing, say_time, say_window
 
 FIRST_COUNT, CHANGE_COUNT = 3, 4
 """How many strips are drawn: of the first firings, and of those whose window meets a change of the clocks."""
 
 SIGHT_COUNT = 64
+HOURS_MAX = timedelta(hours=36)
+LABEL = 9
+"""A longer strip is labelled by its days, one for so many columns."""
 INDENT = 2
 NOMINAL, CLOSED, MAYBE, OPEN, LATEST, FINISH = "◆", "░", "▒", "█", "|", "F"
 FIRST, SECOND, BACK, FORWARD, TICK, LINE = "/", "\\", "«", "»", "+", "-"
@@ -105,10 +108,10 @@ def strip_lines(document: ScheduleDocument, rules: ZoneRules, rows: Rows, width:
 
 
 def label_line(strip: Strip, rules: ZoneRules, width: int) -> str:
-    """What the clocks read, at as many full hours as there is room for, the begin and the end first."""
-    ends = [(at, say_reading(at, strip.firing, rules)[-5:]) for at in (strip.begin, strip.end)]
+    """What the clocks read, at as many ticks as there is room for, the begin and the end first."""
+    ends = [(at, say_time(civil_reading(rules, at)[0])) for at in (strip.begin, strip.end)]
     line, taken = [" "] * (width + INDENT), list[tuple[int, int]]()
-    for at, text in [*ends, *((at, say_time(hour.civil)) for at, hour in hours_in(strip, rules))]:
+    for at, text in [*ends, *ticks_in(strip, rules, width)]:
         begin = min(strip.column(at, width), width + INDENT - len(text))
         if all(begin > past or begin + len(text) < low for low, past in taken):
             line[begin : begin + len(text)] = text
@@ -117,9 +120,9 @@ def label_line(strip: Strip, rules: ZoneRules, width: int) -> str:
 
 
 def clock_line(strip: Strip, rules: ZoneRules, width: int) -> str:
-    """The axis: full hours, both readings of what is read twice, and where the clocks jump."""
+    """The axis: full hours or days, both readings of what is read twice, and where the clocks jump."""
     line = [LINE] * width
-    for at, _ in hours_in(strip, rules):
+    for at, _ in ticks_in(strip, rules, width):
         line[strip.column(at, width)] = TICK
     for jump in changes_between(rules, strip.begin - timedelta(days=2), strip.end + timedelta(days=2)):
         for (begin, end), sign in zip(repeated(jump) or (), (FIRST, SECOND), strict=False):
@@ -152,14 +155,21 @@ def fill(line: list[str], strip: Strip, width: int, begin: datetime, end: dateti
         line[column] = sign
 
 
-def hours_in(strip: Strip, rules: ZoneRules) -> Iterator[tuple[datetime, Hour]]:
-    """The full hours of a strip, as instants."""
-    days: Sequence[Day] = days_of(rules, strip.begin, strip.end + ONE_SECOND)
-    for day in days:
-        for hour in hours_of(rules, day):
-            at = day.begin + timedelta(seconds=hour.seconds)
-            if strip.begin <= at <= strip.end:
-                yield at, hour
+def ticks_in(strip: Strip, rules: ZoneRules, width: int) -> Iterator[tuple[datetime, str]]:
+    """The full hours of a strip with what the clocks read; of one that is longer than HOURS_MAX, as many midnights as can
+    be labelled."""
+    if strip.end - strip.begin <= HOURS_MAX:
+        for day in days_of(rules, strip.begin, strip.end + ONE_SECOND):
+            for hour in hours_of(rules, day):
+                at = day.begin + timedelta(seconds=hour.seconds)
+                if strip.begin <= at <= strip.end:
+                    yield at, say_time(hour.civil)
+        return
+    step = ONE_DAY * -(-(strip.end - strip.begin) * LABEL // (width * ONE_DAY))
+    on = civil_reading(rules, strip.begin)[0].date() + step
+    while (at := midnight(rules, on)) <= strip.end:
+        yield at, f"{on.day} {MONTHS[on.month - 1]}"
+        on += step
 
 
 def coloured(line: str, styles: Mapping[str, str]) -> Text:

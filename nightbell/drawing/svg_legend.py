@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from law.firings import FiringKind
 from law.schedule import ScheduleDocument
 from nightbell.drawing.days import DAYS_MAX
-from nightbell.drawing.picture import MARKS_A_DAY_MAX, End, Part, Picture, calendar_of
+from nightbell.drawing.picture import End, Part, Picture, calendar_of
 from nightbell.drawing.sheet import WIDTH, Sheet, cross, flag, line, teeth
 from nightbell.drawing.words import say_change
 
@@ -99,7 +99,7 @@ def notes(picture: Picture, document: ScheduleDocument) -> Iterator[str]:
         most = max(one.count for one in picture.bins)
         left_out = ", without windows" if document.window is not None else ""
         yield (
-            f"A day with more than {MARKS_A_DAY_MAX} firings is drawn by how many ring in each half hour{left_out}: "
+            f"A day with more than {picture.marks_a_day_max} firings is drawn by how many ring in each half hour{left_out}: "
             f"the highest bar is {most}."
         )
     if picture.is_cut_short:

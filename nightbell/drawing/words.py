@@ -133,6 +133,8 @@ def say_instant(at: datetime, beside: datetime) -> str:
 
 
 def say_for(seconds: int) -> str:
-    """`3 h`, `2 h 30 min`, `45 s`."""
-    parts = ((seconds // 3600, "h"), (seconds % 3600 // 60, "min"), (seconds % 60, "s"))
+    """`3 h`, `2 h 30 min`, `45 s`; days, of twenty-four hours each, only from two on."""
+    days = seconds // 86_400 if seconds >= 2 * 86_400 else 0
+    rest = seconds - days * 86_400
+    parts = ((days, "d"), (rest // 3600, "h"), (rest % 3600 // 60, "min"), (rest % 60, "s"))
     return " ".join(f"{count} {unit}" for count, unit in parts if count) or "0 s"

@@ -26,10 +26,10 @@ from nightbell.drawing.days import DAYS_MAX, Day, Piece, Place, days_of, hours_o
 from nightbell.drawing.months import calendar_lines, squares
 from nightbell.drawing.picture import MARKS_MAX, End, Part, Picture, joined, picture_of
 from nightbell.drawing.sheet import LEFT, PLOT, Sheet
-from nightbell.drawing.strips import clock_line, strip_lines, strips, window_line
+from nightbell.drawing.strips import clock_line, label_line, strip_lines, strips, window_line
 from nightbell.drawing.svg import svg_text
 from nightbell.drawing.svg_legend import notes, signs
-from nightbell.drawing.words import changes, say_change, say_special
+from nightbell.drawing.words import changes, say_change, say_for, say_special, say_window
 from store.zone_rules import installed_rules
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -343,6 +343,24 @@ def test_cal_3_the_strip_of_an_advanced_firing_begins_at_the_jump() -> None:
     [strip] = strips(document, rules, utc(2026, 3, 29), utc(2026, 3, 30))
     assert clock_line(strip, rules, 31) == "»---------+---------+---------+"
     assert window_line(strip, 31, True) == "◆▒▒▒▒" + "█" * 15 + "|" + " " * 9 + "F"
+
+
+def test_a_strip_of_days_is_labelled_by_days() -> None:
+    """Ten days: a midnight for every label that fits; the ends to the second."""
+    document, rules = schedule("30 0 2 * * *", window={"allowed_delay": "10d"}), installed_rules(BRATISLAVA)
+    [strip] = strips(document, rules, utc(2026, 6, 1), utc(2026, 6, 2))
+    assert label_line(strip, rules, 72).split() == ["02:00:30", *"3 Jun 5 Jun 7 Jun 9 Jun".split(), "02:00:30"]
+    assert clock_line(strip, rules, 72).count("+") == 5
+    assert "for 10 d" in say_window(document, strip.bounds, strip.firing, rules)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (45, "45 s"), (5400, "1 h 30 min"), (90_000, "25 h"), (176_461, "2 d 1 h 1 min 1 s")],
+)
+def test_elapsed_time_is_said_in_its_units(seconds: int, words: str) -> None:
+    """A day of twenty-five hours is never called a day."""
+    assert say_for(seconds) == words
 
 
 def test_strips_are_the_first_nights_and_those_that_meet_a_change() -> None:
