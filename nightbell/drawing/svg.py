@@ -12,7 +12,7 @@ from law.schedule import ScheduleDocument
 from law.zone_rules import ZoneRules
 from nightbell.drawing.days import ONE_DAY, Day, hours_of
 from nightbell.drawing.picture import A_DAY_SECONDS, Bar, Bin, Cut, End, Mark, Part, Picture, Tick
-from nightbell.drawing.sheet import LABEL_ROOM, LEFT, ROW, TOP, Sheet, cross, flag, line, teeth
+from nightbell.drawing.sheet import LABEL_ROOM, LEFT, PLOT, ROW, TOP, Sheet, cross, flag, line, teeth
 from nightbell.drawing.svg_legend import foot
 from nightbell.drawing.svg_style import HATCH_SIZE, HATCHES, STYLE
 from nightbell.drawing.words import say_civil, say_date, say_for
@@ -21,11 +21,13 @@ DIGEST_SHOWN = len("sha256:") + 12
 DESCRIBED_MAX = 24
 """So many special firings are told in the description."""
 
+WORDS_ROOM = 160
+WINDOWS = (Part.JITTER, Part.WINDOW)
 LOST = (FiringKind.GAP_SKIPPED, FiringKind.GAP_FAILED)
 FATES = {
     FiringKind.GAP_SKIPPED: "skipped, recorded",
     FiringKind.GAP_FAILED: "failed, recorded",
-    FiringKind.GAP_ADVANCED: "advanced to here",
+    FiringKind.GAP_ADVANCED: "advanced to the change",
 }
 
 
@@ -175,7 +177,17 @@ def put_mark(sheet: Sheet, mark: Mark) -> None:
         sheet.put("circle", title=mark.words, class_="ring", cx=x, cy=y, r=radius)
     if mark.kind in FATES and sheet.is_special[row]:
         many = f"{mark.count} times " if mark.count > 1 else ""
-        sheet.put("text", f"{many}{FATES[mark.kind]}", class_="gap", x=x + 9, y=y + 4)
+        sheet.put("text", f"{many}{FATES[mark.kind]}", class_="gap", x=clear_of_windows(sheet, mark) + 9, y=y + 4)
+
+
+def clear_of_windows(sheet: Sheet, mark: Mark) -> float:
+    """Where words about a mark can be read: behind whatever is drawn of windows in its row, or beside it where that is too
+    far to the right."""
+    row, picture = mark.place.row, sheet.picture
+    ends = [bar.piece.end_seconds for bar in picture.bars if bar.piece.row == row and bar.part in WINDOWS]
+    ends += [tick.place.seconds for tick in picture.ticks if tick.place.row == row]
+    past = sheet.x(max([mark.place.seconds, *ends]))
+    return past if past <= LEFT + PLOT - WORDS_ROOM else sheet.x(mark.place.seconds)
 
 
 def put_bin(sheet: Sheet, one: Bin, most: int) -> None:

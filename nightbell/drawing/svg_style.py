@@ -26,7 +26,7 @@ text { font-family: system-ui, -apple-system, "Segoe UI", sans-serif; font-size:
 .hatch { stroke: var(--fold); stroke-width: 1.2; }
 .fold { fill: var(--fold); font-size: 11px; }
 .cut { stroke: var(--gap); stroke-width: 2; fill: none; }
-.gap { fill: var(--gap); font-size: 11px; paint-order: stroke; stroke: var(--paper); stroke-width: 3px; }
+.gap { fill: var(--gap); font-size: 11px; }
 .dense { fill: var(--dense); }
 """
 
