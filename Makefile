@@ -28,7 +28,7 @@ run: $(READY) ## ring three example Schedules on real servers, for a person to w
 	@$(BIN)/nightbell demo
 
 test: check ## the whole suite, under ten minutes on two cores
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(READY) ## lint, format, import arrows and types
 	@$(BIN)/ruff check --quiet .
