@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from law.identity import DecisionId, RevisionNumber, StationAttemptId
-from store import cutover, effects, ledger, registry, runs
+from law.identity import ClaimId, DecisionId, EnqueueSeq, RevisionNumber, StationAttemptId
+from store import authority, cutover, effects, ledger, offers, registry, runs
 from tests.office import BRIDGE, NIGHTLY, Office, document
 
 SPRING, AUTUMN = datetime(2026, 3, 28, 20, tzinfo=UTC), datetime(2026, 10, 24, 20, tzinfo=UTC)
@@ -178,3 +178,109 @@ def test_win_3_a_decision_counts_from_the_commit_that_carries_it(office: Office,
     [decision] = ledger.explain(elsewhere.pool, line["trigger_occurrence_id"])["decisions"]
     assert line["decision_time"] == run["admitted_at"] == decision["sampled_at"] == datetime(2026, 1, 2, 1, tzinfo=UTC)
     elsewhere.pool.close()
+
+
+@pytest.mark.obligation("OVL-4", boundary="restart")
+@pytest.mark.obligation("AUT-4", boundary="restart")
+@pytest.mark.obligation("SEL-6", boundary="restart")
+@pytest.mark.parametrize(
+    ("terms", "states"),
+    [
+        ({"overlap": {"policy": "bounded_parallel", "max": 2}}, ["admitted", "admitted", "pending"]),
+        ({"overlap": {"policy": "bounded_parallel", "max": 9}, "budget": {"runs_per_day": 2}}, ["admitted", "admitted", "refused"]),
+    ],
+    ids=["at once", "a day"],
+)  # fmt: skip
+def test_a_ceiling_is_counted_from_the_rows_after_a_decider_was_killed(
+    office: Office, evening: datetime, terms: dict[str, Any], states: list[str]
+) -> None:
+    """Killed before its commit it admitted nobody; asked again it admits to the ceiling; asked by a new process, nobody more,
+    and the same id is given the same answer."""
+    schedule = office.register(document(BRIDGE, **terms))
+    for number in range(3):
+        office.offer(schedule, str(number))
+    with office.killed_at_commit("delivery"):
+        office.decide(schedule)
+    assert office.count("run") == 0
+    office = office.restarted()
+    decision_id = uuid4()
+    first = office.decide(schedule, decision_id)
+    assert sorted(one.state for one in first.outcomes) == states
+    office = office.restarted()
+    assert office.decide(schedule, decision_id) == first
+    assert [one.state for one in office.decide(schedule).outcomes if one.state == "admitted"] == []
+    assert office.count("run") == 2
+    office.pool.close()
+
+
+@pytest.mark.obligation("SEL-1", boundary="restart")
+@pytest.mark.obligation("SEL-3", boundary="restart")
+def test_sel_3_a_round_that_was_killed_is_judged_again_in_the_same_order(office: Office, evening: datetime) -> None:
+    """One place, three that want it: the killed round's choice and the next one's are the same, by priority and then by age."""
+    schedules = [
+        office.register(document(BRIDGE, name=name, class_={"service_class": "foreground", "priority": priority}))
+        for name, priority in (("low", 10), ("high", 90), ("middle", 50))
+    ]
+    for schedule in schedules:
+        office.offer(schedule, "one")
+    with office.killed_at_commit("delivery"):
+        office.decide(schedules[0])
+    office = office.restarted()
+    office.decide(schedules[0])
+    order = (
+        "SELECT array_agg(s.name ORDER BY d.decision_seq) FROM nightbell.decision d JOIN nightbell.occurrence o USING"
+    )
+    decided = office.value(f"{order} (trigger_occurrence_id) JOIN nightbell.schedule s USING (schedule_id)")
+    assert decided == ["high", "middle", "low"]
+    office.pool.close()
+
+
+@pytest.mark.obligation("AUT-1", boundary="restart")
+@pytest.mark.obligation("AUT-2", boundary="restart")
+def test_aut_1_a_revocation_between_two_commits_is_seen_by_whoever_acts_next(office: Office, evening: datetime) -> None:
+    """The decider dies; the owner is revoked; a new process asks: nothing is admitted on what was true before."""
+    schedule = office.register(document(BRIDGE))
+    run_id = office.admitted_run(office.register(document(BRIDGE, name="earlier")))
+    office.offer(schedule, "one")
+    with office.killed_at_commit("invocation"):
+        office.decide(schedule)
+    authority.change_owner(office.pool, "magus", "revoked")
+    office = office.restarted()
+    [outcome] = office.decide(schedule).outcomes
+    assert (outcome.state, outcome.reason) == ("revoked", "owner_revoked")
+    claimed = runs.claim(office.pool, run_id, EnqueueSeq(0), ClaimId(uuid4()), "a new process")
+    assert (claimed.granted, claimed.reason) == (False, "owner_revoked")
+    office.pool.close()
+
+
+@pytest.mark.obligation("CLS-2", boundary="restart")
+def test_cls_2_a_class_that_was_lowered_stays_lowered(office: Office, evening: datetime) -> None:
+    """An offer that asked for more than its ceiling, killed before its commit and brought again, has the ceiling, and keeps
+    what it asked for."""
+    spare = office.register(document(BRIDGE, class_={"service_class": "spare_capacity"}))
+    asked = offers.Offer(spare, "bridge", "one", {}, "foreground", "a2a_peer", "elsewhere")
+    with office.killed_at_commit("occurrence"):
+        offers.offer(office.pool, asked, DecisionId(uuid4()))
+    office = office.restarted()
+    for created in (True, False):
+        offered = offers.offer(office.pool, asked, DecisionId(uuid4()))
+        assert offered.created is created
+    occurrence = ledger.explain(office.pool, offered.trigger_occurrence_id)["occurrence"]
+    assert (occurrence["requested_class"], occurrence["service_class"]) == ("foreground", "spare_capacity")
+    office.pool.close()
+
+
+@pytest.mark.obligation("FIN-6", boundary="restart")
+@pytest.mark.obligation("FIN-6", boundary="failure")
+def test_fin_6_a_run_without_a_bound_can_be_given_none_and_keeps_none(
+    office: Office, evening: datetime, clock: Any
+) -> None:
+    """Untimed it was admitted, and untimed it is settled by a new process a month later; the rows refuse it a bound."""
+    run_id = office.admitted_run(office.register(document(BRIDGE)))
+    for change in ("finish_by = admitted_at", "disposition = 'timely'", "disposition = 'open'"):
+        with pytest.raises(Exception, match=r"pinned|run_disposition_law|run_settled_law"):
+            office.execute(f"UPDATE nightbell.run SET {change}")
+    office = office.restarted()
+    clock.advance(timedelta(days=30))
+    assert office.done(run_id).disposition == "untimed"
+    office.pool.close()
