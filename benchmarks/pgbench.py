@@ -14,7 +14,7 @@ from benchmarks.server import Server
 from store.connection import SESSION_LAW
 
 SCRIPT = Path(__file__).with_name("decision.sql")
-LOCK_TIMEOUT_OFF = "-c lock_timeout=0 -c statement_timeout=0"
+LOCK_TIMEOUT_OFF = "-c lock_timeout=0 -c statement_timeout=0 -c transaction_timeout=0"
 
 
 @dataclass(frozen=True, slots=True)

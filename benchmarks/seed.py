@@ -18,7 +18,7 @@ AUTHORITY = "bench"
 HISTORY = 20_000
 """How many settled Occurrences a house has: plans that were made on empty tables are nobody's everyday."""
 
-NO_TIMEOUT = "-c statement_timeout=0"
+NO_TIMEOUT = "-c statement_timeout=0 -c transaction_timeout=0"
 
 DOCUMENT = {
     "authority": AUTHORITY,
