@@ -129,7 +129,10 @@ async def settle_hop(pool: Pool, threads: Executor, patterns: Catalogue, questio
     def validate(kind: str, content: Mapping[str, Any]) -> str:
         for pattern in declared:
             if kind in pattern.finish_proofs:
-                return pattern.finish_proofs[kind](content)
+                try:
+                    return pattern.finish_proofs[kind](content)
+                except Exception as problem:  # a proof that its validator cannot read proves nothing
+                    return f"the validator of {kind} could not read it: {type(problem).__name__}: {problem}"
         return f"nobody here can judge a proof of kind {kind!r}"
 
     settled = await ask(

@@ -1,6 +1,6 @@
 """The relay's look: what a crash left behind is asked about again, by the same commits as ever (OCC-6, IDN-1)."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from concurrent.futures import Executor
 from uuid import UUID, uuid5
 
@@ -47,20 +47,34 @@ class RelayActivities:
     async def sweep(self, question: asks.SweepAsk) -> asks.Swept:
         """Relay whatever a crash left behind."""
         look = await ask(self._threads, relay.look, self._pool, OVERDUE_SECONDS, UNCLAIMED_SECONDS, LOST_SECONDS)
-        for lost in look.lost:
-            decision_id = uuid5(UUID(question.round_id), str(lost.claim_id))
-            asked = asks.SettleAsk(
-                str(lost.run_id), lost.enqueue_seq, str(lost.claim_id), str(decision_id), lost.pattern
-            )
-            await settle_hop(self._pool, self._threads, self._patterns, asked)
+        recovered = [one for one in look.lost if await went_well(self.recover(one, UUID(question.round_id)))]
         stranded = await ask(self._threads, delivery.take, self._pool, relay.FOUND_MAX)
-        for one in (*look.unclaimed, *stranded):
-            await self._lanes[one.lane].publish(one)
-        if look.unclaimed or stranded:
-            await ask(self._threads, delivery.published, self._pool, [*look.unclaimed, *stranded])
-        for schedule in look.overdue:
-            await wake(self._client, self._task_queue, schedule)
-        return asks.Swept(len(look.overdue), len(look.unclaimed) + len(stranded), len(look.lost))
+        published = [one for one in (*look.unclaimed, *stranded) if await went_well(self.publish(one))]
+        if published:
+            await ask(self._threads, delivery.published, self._pool, published)
+        overdue = dict.fromkeys((*look.overdue, *(one.schedule for one in recovered)))
+        woken = [one for one in overdue if await went_well(wake(self._client, self._task_queue, one))]
+        return asks.Swept(len(woken), len(published), len(recovered))
+
+    async def recover(self, lost: relay.LostClaim, round_id: UUID) -> None:
+        """Bring a hop whose worker is gone to its settle commit."""
+        decision_id = uuid5(round_id, str(lost.claim_id))
+        asked = asks.SettleAsk(str(lost.run_id), lost.enqueue_seq, str(lost.claim_id), str(decision_id), lost.pattern)
+        await settle_hop(self._pool, self._threads, self._patterns, asked)
+
+    async def publish(self, one: delivery.Delivery) -> None:
+        """Hand a delivery to its lane once more. Raises KeyError for a lane that this worker does not have."""
+        await self._lanes[one.lane].publish(one)
+
+
+async def went_well(attempt: Awaitable[None]) -> bool:
+    """Whether one thing could be done; what could not is said, stands in nobody's way, and is found by the next sweep."""
+    try:
+        await attempt
+    except Exception as problem:  # whatever one of them raises, the others are relayed
+        activity.logger.error("the relay could not do one of its things: %s: %s", type(problem).__name__, problem)
+        return False
+    return True
 
 
 async def wake(client: Client, task_queue: str, schedule: ScheduleName) -> None:

@@ -34,6 +34,8 @@ SIGHT = timedelta(days=366 * 9)
 LOOK_BACK = timedelta(days=63)
 """How far around a cut its neighbours are looked for: two months, twice the longest cycle there is, and a little."""
 
+ONE_SECOND = timedelta(seconds=1)
+
 
 def shares_cycle(old: Line, new: Line) -> bool:
     """Whether cycles of both lines can be compared: they are declared the same, and `nominal` only within one zone."""
@@ -43,20 +45,27 @@ def shares_cycle(old: Line, new: Line) -> bool:
 
 
 def first_cycle_after(old: Sequence[Line], new: Line, at: datetime) -> str | None:
-    """The first cycle that nothing of the old lines has reached by `at`, in which the new line still rings."""
+    """The first cycle that nothing has reached by `at`, in which the new line still rings; for `nominal`, what the clocks read
+    then, or where they read further before they went back."""
+    lines = (*old, new) if new.cycle == "nominal" else tuple(old)
+    reached = max((one for line in lines if (one := reached_by(line, at)) is not None), default=None)
     if new.cycle == "nominal":
         assert new.rules is not None
         civil, fold = civil_reading(new.rules, at)
-        return f"{(civil + timedelta(seconds=1)).replace(microsecond=0).isoformat()}#{fold}"
-    reached = [
-        position_of(new.cycle, firing)
-        for line in old
-        for firing in islice(line.newest(at - LOOK_BACK, at + JUST_AFTER), SHOWN_MAX)
-    ]
+        now = Position((civil + ONE_SECOND).replace(microsecond=0), fold)
+        if reached is not None and reached >= now:
+            now = Position(reached.civil + ONE_SECOND)
+        return f"{now.civil.isoformat()}#{now.fold}"
     for firing in islice(new.candidates(at + JUST_AFTER, at + SIGHT), SHOWN_MAX):
-        if not reached or position_of(new.cycle, firing) > max(reached):
+        if reached is None or position_of(new.cycle, firing) > reached:
             return firing.key
     return None
+
+
+def reached_by(line: Line, at: datetime) -> Position | None:
+    """The furthest cycle that a line has rung in by `at`."""
+    rung = islice(line.newest(at - LOOK_BACK, at + JUST_AFTER), SHOWN_MAX)
+    return max((position_of(line.cycle, firing) for firing in rung), default=None)
 
 
 def survey_cycles(plan: FirstCyclePlan, old: tuple[Line, ...], new: Line, at: datetime) -> Survey:

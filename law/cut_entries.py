@@ -27,14 +27,18 @@ SIGHT = timedelta(days=366 * 9)
 def propose_explicit(old: Sequence[Line], new: Line, at: datetime) -> ExplicitPlan:
     """Old firings up to `at` stay; the new line begins with its next one; what the old line would have rung in between is
     let go, unless it is the same firing by name."""
-    first = next(new.candidates(at + JUST_AFTER, at + SIGHT), None)
+    due = {
+        firing.key for line in old for firing in islice(line.candidates(line.cursor_at, at + JUST_AFTER), ENTRIES_MAX)
+    }
+    coming = islice(new.candidates(at + JUST_AFTER, at + SIGHT), ENTRIES_MAX)
+    first = next((firing for firing in coming if firing.key not in due), None)
     hi = first.at if first is not None else at
     lo = min((line.cursor_at for line in old), default=at)
     found = list(islice(open_candidates(old, new, lo, hi + JUST_AFTER), ENTRIES_MAX + 1))
     olds = [(revision, firing) for revision, firing in found if revision != new.revision]
     news = [firing for revision, firing in found if revision == new.revision]
     kept = [(revision, firing) for revision, firing in olds if firing.at <= at]
-    keys_kept = {firing.key: revision for revision, firing in kept}
+    keys_old = {firing.key: revision for revision, firing in olds}
     entries = [
         PlanEntry(revision=revision, key=firing.key, disposition="distinct", owner=revision)
         for revision, firing in kept
@@ -43,7 +47,7 @@ def propose_explicit(old: Sequence[Line], new: Line, at: datetime) -> ExplicitPl
     for revision, firing in olds:
         if firing.at > at:
             entries.append(entry_for(revision, firing.key, new.revision if firing.key in renamed else None))
-    entries += [entry_for(new.revision, one.key, keys_kept.get(one.key)) for one in news if one != first]
+    entries += [entry_for(new.revision, one.key, keys_old.get(one.key)) for one in news if one != first]
     if first is not None:
         entries.append(PlanEntry(revision=new.revision, key=first.key, disposition="distinct", owner=new.revision))
     old_through = max(kept, key=lambda one: one[1].order)[1].key if kept else None
@@ -69,7 +73,10 @@ def survey_entries(plan: ExplicitPlan, old: tuple[Line, ...], new: Line, at: dat
         for name, key, firing in (("old_through", plan.old_through, through), ("new_from", plan.new_from, starts))
         if key is not None and firing is None
     ]
-    hi = max((firing.at for firing in (through, starts) if firing is not None), default=lo - JUST_AFTER)
+    hi = max([at, *(firing.at for firing in (through, starts) if firing is not None)])
+    if starts is None and (next_new := next(new.candidates(hi + JUST_AFTER, hi + SIGHT), None)) is not None:
+        rings_on = (Named(revision=new.revision, key=next_new.key),)
+        problems.append(Problem("missing", "the new revision rings on, and no new_from says from where", rings_on))
     universe = list(islice(open_candidates(old, new, lo, hi + JUST_AFTER), ENTRIES_MAX + 1))
     if len(universe) > ENTRIES_MAX:
         sentence = (
@@ -131,13 +138,12 @@ def check_entries(
     candidates: Sequence[Candidate], plan: ExplicitPlan, through: Firing | None, starts: Firing | None, new: Line
 ) -> Iterator[Problem]:
     """What the entries must be to each other."""
-    distinct = {(one.revision, one.firing.key) for one in candidates if one.disposition == "distinct"}
-    often = Counter(key for _, key in distinct)
+    often = Counter(one.firing.key for one in candidates if one.disposition != "same_as")
     rules = (
         ("owner_differs", "a firing of its own, or one let go, belongs to its own revision",
          [one for one in candidates if one.disposition != "same_as" and one.owner != one.revision]),
-        ("overlapping", "two revisions would ring the same firing",
-         [one for one in candidates if one.disposition == "distinct" and often[one.firing.key] > 1]),
+        ("overlapping", "candidates of one key are one firing: one has it, and the others are the same as that one",
+         [one for one in candidates if one.disposition != "same_as" and often[one.firing.key] > 1]),
         ("beyond_old_through", "an old firing past old_through cannot be a firing of its own",
          [one for one in candidates if one.disposition == "distinct" and one.revision != new.revision
           and (through is None or one.firing.order > through.order)]),
@@ -156,13 +162,13 @@ def check_entries(
 
 
 def unresolved(found: Survey, assigned: Mapping[SourceKey, RevisionNumber]) -> list[Candidate]:
-    """Other names of what is no firing: neither rung under the plan nor assigned already."""
-    distinct = {(one.revision, one.firing.key) for one in found.candidates if one.disposition == "distinct"}
+    """Other names of what is no firing: neither rung or let go under the plan nor assigned already."""
+    firings = {(one.revision, one.firing.key) for one in found.candidates if one.disposition != "same_as"}
     return [
         one
         for one in found.candidates
         if one.same_as is not None
-        and (one.same_as.revision, one.same_as.key) not in distinct
+        and (one.same_as.revision, one.same_as.key) not in firings
         and assigned.get(SourceKey(one.same_as.key)) != one.same_as.revision
     ]
 

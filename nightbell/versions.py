@@ -31,8 +31,8 @@ from temporalio.common import WorkerDeploymentVersion as Version
 DEPLOYMENT = "nightbell"
 GONE_AFTER = timedelta(seconds=70)
 """A worker's poll lasts a minute; one that was not renewed has nobody behind it."""
-STRANDED_AFTER = timedelta(seconds=10)
-"""A living worker takes a task within milliseconds."""
+WAITING_AFTER = timedelta(seconds=10)
+"""A worker that is not busy takes a task within milliseconds."""
 
 logger = logging.getLogger(__name__)
 
@@ -99,14 +99,17 @@ async def move_stranded(client: Client, task_queue: str, ours: Version) -> int:
     )
     async for found in client.list_workflows(elsewhere):
         described = (await client.get_workflow_handle(found.id, run_id=found.run_id).describe()).raw_description
-        if is_stranded(described, ours):
+        if not is_waiting(described, ours):
+            continue
+        pinned = described.workflow_execution_info.versioning_info.deployment_version
+        if not await is_served(client, task_queue, pinned):
             await move(client, found.id, found.run_id, ours)
             moved += 1
     return moved
 
 
-def is_stranded(described: DescribeWorkflowExecutionResponse, ours: Version) -> bool:
-    """Whether it is pinned to another version, and nobody takes what it waits for."""
+def is_waiting(described: DescribeWorkflowExecutionResponse, ours: Version) -> bool:
+    """Whether it is pinned to another version and has waited for long; busy workers of that version look the same."""
     pinned = described.workflow_execution_info.versioning_info
     if not pinned.deployment_version.build_id or pinned.deployment_version.build_id == ours.build_id:
         return False
@@ -122,7 +125,7 @@ def is_stranded(described: DescribeWorkflowExecutionResponse, ours: Version) -> 
         task.state == PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_SCHEDULED
     ):
         waiting.append(task.original_scheduled_time.ToDatetime(UTC))
-    return any(datetime.now(UTC) - since > STRANDED_AFTER for since in waiting)
+    return any(datetime.now(UTC) - since > WAITING_AFTER for since in waiting)
 
 
 async def move(client: Client, workflow_id: str, run_id: str, ours: Version) -> None:

@@ -178,7 +178,8 @@ def answer(
     """What the caller's own Schedule is told, with the hint of when to ask again."""
     mine = [one for one in judgements if one.candidate.schedule == own.schedule]
     [(opens_at, rings_at, undelivered)] = held.rows(OUTLOOK, {"schedule_id": own.schedule_id, "at": held.at})
-    hints = [opens_at, rings_at if own.paused_at is None else None, *(one.changes_at for one in mine)]
+    stands_still = own.paused_at is not None or own.halted_reason is not None
+    hints = [opens_at, None if stands_still else rings_at, *(one.changes_at for one in mine)]
     if len(eligible) == CANDIDATES_MAX:
         hints.append(held.at)
     return Decided(
@@ -220,7 +221,9 @@ DECIDE = sql.SQL(
     """
 )
 
-SAMPLED = sql.SQL("UPDATE schedule SET last_sampled_at = %(at)s WHERE schedule_id = ANY(%(schedules)s)")
+SAMPLED = sql.SQL(
+    "UPDATE schedule SET last_sampled_at = greatest(last_sampled_at, %(at)s) WHERE schedule_id = ANY(%(schedules)s)"
+)
 
 OUTLOOK = sql.SQL(
     """

@@ -71,7 +71,11 @@ def borrow(pool: Pool) -> Generator[Connection]:
         raise SchemaMissing("the database has no Nightbell schema; run `nightbell migrate`") from problem
     except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected, psycopg.errors.QueryCanceled) as problem:
         raise StoreBusy(f"another transaction held what was needed: {problem}") from problem
-    except (psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout) as problem:
+    except (
+        psycopg.OperationalError,
+        psycopg.errors.IdleInTransactionSessionTimeout,
+        psycopg.errors.TransactionTimeout,
+    ) as problem:
         if connection is not None and connection.broken:
             pool.check()  # its siblings broke with it: throw them out now, not one failed caller at a time
         raise ServerUnreachable(f"PostgreSQL did not answer: {problem}") from problem

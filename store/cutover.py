@@ -13,9 +13,10 @@ from typing import Any
 from psycopg import sql
 
 from law.cutover import Verdict, judge, propose, survey
-from law.errors import PlanRefused, StillServing, UnknownRevision, UnknownSchedule
+from law.errors import BadZoneRules, PlanRefused, StillServing, UnknownRevision, UnknownSchedule
 from law.firings import SHIFT_MAX, next_firing_at
 from law.identity import DecisionId, RevisionNumber, ScheduleName, SourceKey
+from law.instants import read_instant
 from law.partition import ExplicitPlan, FirstCyclePlan, Line, Partition, Survey
 from law.triggers import CalendarTrigger
 from store.connection import Pool
@@ -81,6 +82,8 @@ def activate(
     PlanRefused with every offending candidate (CUT-3)."""
     with turn(pool, decision_id, own_schedule(schedule)) as held:
         own = held_schedule(held, schedule)
+        if held.earlier is not None:
+            return Activated(schedule, revision, read_instant(held.earlier["activated_at"], "activated_at"))
         if own.active_revision == revision:
             [(activated_at,)] = held.rows(LATEST_ACTIVATION, {"schedule_id": own.schedule_id})
             return Activated(schedule, revision, activated_at)
@@ -105,6 +108,9 @@ def held_schedule(held: Turn, schedule: ScheduleName) -> HeldSchedule:
 def both_sides(held: Turn, own: HeldSchedule, revision: RevisionNumber) -> Sides:
     """Every live line, and the line of the revision that is to be active."""
     segments = held.records(LiveSegment, LIVE, {"schedule_id": own.schedule_id})
+    concerned = [revision, *(one.revision for one in segments)]
+    for (zone,) in held.rows(RULES_GONE, {"schedule_id": own.schedule_id, "revisions": concerned}):
+        raise BadZoneRules(zone=zone, reason="the retained row is gone or altered")
     if any(one.revision == revision for one in segments):
         raise StillServing(schedule=own.schedule, revision=revision)
     old = tuple(live_line(held, own, one) for one in segments)
@@ -225,6 +231,15 @@ LIVE = sql.SQL(
     """
 )
 
+RULES_GONE = sql.SQL(
+    """
+    SELECT r.zone FROM schedule_revision r
+    LEFT JOIN zone_rules z ON z.digest = r.zone_rules_digest AND z.zone = r.zone
+    WHERE r.schedule_id = %(schedule_id)s AND r.revision = ANY(%(revisions)s) AND r.zone IS NOT NULL
+      AND NOT coalesce(z.digest = 'sha256:' || encode(sha256(z.tzif), 'hex'), false)
+    """
+)
+
 REVISION_DIGEST = sql.SQL(
     "SELECT digest FROM schedule_revision WHERE schedule_id = %(schedule_id)s AND revision = %(revision)s"
 )
@@ -264,6 +279,7 @@ END_SEGMENT = sql.SQL(
 
 SET_ACTIVE = sql.SQL(
     """
-    UPDATE schedule SET active_revision = %(revision)s, last_sampled_at = %(at)s WHERE schedule_id = %(schedule_id)s
+    UPDATE schedule SET active_revision = %(revision)s, last_sampled_at = greatest(last_sampled_at, %(at)s)
+    WHERE schedule_id = %(schedule_id)s
     """
 )

@@ -10,6 +10,8 @@ the Occurrences wait to be decided. A Schedule whose retained rules are gone or 
 it rings again, from its cursor, when its rules are whole (CAL-4).
 """
 
+import time
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from random import random
@@ -37,6 +39,8 @@ from store.turn import Turn, turn
 
 JUST_AFTER = timedelta(microseconds=1)
 """The clock's own resolution: a cursor stands just after the last instant that was looked at."""
+LOOK_SECONDS_MAX, ROWS_IN_A_LOOK_MAX = 0.5, 2_000
+"""Beyond this a look takes no further Schedule along: after a long outage of a large house each look is still short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,8 @@ class Found:
     next_nominal_at: datetime | None = None
     halted: str = ""
     paused: bool = False
+    left: bool = False
+    """Whether this look had no time for it: its bell is found by the next."""
 
 
 def materialize(pool: Pool, schedule: ScheduleName, decision_id: DecisionId) -> Materialized:
@@ -111,16 +117,29 @@ def paused(held: Turn, own: HeldSchedule) -> Found:
 def look(held: Turn, schedules: list[HeldSchedule]) -> dict[int, Found]:
     """Find what rang in every live segment of every held Schedule; a contradiction halts its own Schedule alone."""
     found = {one.schedule_id: Found() for one in schedules}
-    for line in held.records(Segment, LIVE_SEGMENTS, {"schedules": list(found)}):
-        into = found[line.schedule_id]
-        try:
-            look_along(held, line, into)
-        except Contradiction as problem:
-            into.halted = problem.sentence
-    for one in found.values():
-        if one.halted:
-            one.rows, one.ranges, one.cursors, one.next_nominal_at = [], [], [], None
+    lines = held.records(Segment, LIVE_SEGMENTS, {"schedules": list(found)})
+    by_schedule = {one: [line for line in lines if line.schedule_id == one] for one in found}
+    deadline = time.monotonic() + LOOK_SECONDS_MAX
+    for schedule_id, into in found.items():
+        if time.monotonic() > deadline or sum(len(one.rows) for one in found.values()) > ROWS_IN_A_LOOK_MAX:
+            into.left = True
+            continue
+        look_at(held, by_schedule[schedule_id], into)
     return found
+
+
+def look_at(held: Turn, lines: list[Segment], into: Found) -> None:
+    """Find what rang in every live segment of one Schedule; a contradiction halts it, and nothing else."""
+    try:
+        for line in lines:
+            look_along(held, line, into)
+        keys = Counter(row["source_key"] for row in into.rows)
+        if into.pinned is not None and keys and max(keys.values()) > 1:
+            key = keys.most_common(1)[0][0]
+            raise CycleCollision(schedule=into.pinned.schedule, key=key, first="of one line", second="of another")
+    except Contradiction as problem:
+        into.halted = problem.sentence
+        into.rows, into.ranges, into.cursors, into.next_nominal_at = [], [], [], None
 
 
 def look_along(held: Turn, line: Segment, found: Found) -> None:
@@ -255,7 +274,7 @@ def write(held: Turn, schedules: list[HeldSchedule], found: dict[int, Found]) ->
         held.write(MOVE_CURSORS, {"cursors": jsonb(cursors)})
     for one in schedules:
         halted = found[one.schedule_id].halted
-        if found[one.schedule_id].paused:
+        if found[one.schedule_id].paused or found[one.schedule_id].left:
             continue
         if halted != (one.halted_reason or ""):
             held.write(HALT, {"schedule_id": one.schedule_id, "reason": halted or None})
@@ -340,7 +359,9 @@ MOVE_CURSORS = sql.SQL(
 
 HALT = sql.SQL("UPDATE schedule SET halted_reason = %(reason)s WHERE schedule_id = %(schedule_id)s")
 
-SAMPLED = sql.SQL("UPDATE schedule SET last_sampled_at = %(at)s WHERE schedule_id = ANY(%(schedules)s)")
+SAMPLED = sql.SQL(
+    "UPDATE schedule SET last_sampled_at = greatest(last_sampled_at, %(at)s) WHERE schedule_id = ANY(%(schedules)s)"
+)
 
 PAUSE_NOTE = sql.SQL(
     "SELECT note FROM pause_event WHERE schedule_id = %(schedule_id)s ORDER BY event_ordinal DESC LIMIT 1"

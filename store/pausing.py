@@ -13,6 +13,7 @@ from psycopg import sql
 
 from law.errors import BadInput, UnknownSchedule
 from law.identity import DecisionId, ScheduleName
+from law.instants import read_instant
 from store.connection import Pool
 from store.jsonb import plain_text
 from store.locks import HeldSchedule, own_schedule
@@ -52,6 +53,9 @@ def change(
         if not held.locked[0]:
             raise UnknownSchedule(schedule=schedule)
         own: HeldSchedule = held.locked[0][0]
+        if held.earlier is not None:
+            since = held.earlier["paused_at"]
+            return Paused(schedule, read_instant(since, "paused_at") if since else None, True)
         if (own.paused_at is not None) == (act == "pause"):
             return Paused(schedule, own.paused_at, False)
         [(ordinal,)] = held.rows(NEXT_ORDINAL, {"schedule_id": own.schedule_id})
@@ -69,6 +73,7 @@ NEXT_ORDINAL = sql.SQL(
 
 SET_PAUSED = sql.SQL(
     """
-    UPDATE schedule SET paused_at = %(paused_at)s, last_sampled_at = %(at)s WHERE schedule_id = %(schedule_id)s
+    UPDATE schedule SET paused_at = %(paused_at)s, last_sampled_at = greatest(last_sampled_at, %(at)s)
+    WHERE schedule_id = %(schedule_id)s
     """
 )

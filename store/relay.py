@@ -27,6 +27,7 @@ class LostClaim:
     enqueue_seq: EnqueueSeq
     claim_id: ClaimId
     pattern: str
+    schedule: ScheduleName
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,17 @@ OVERDUE = sql.SQL(
             OR least(latest_start_at, finish_by) <= (SELECT trusted_now() - make_interval(secs => %(seconds)s))
             OR (waiting_reason = 'paused' AND EXISTS (
                 SELECT FROM schedule WHERE schedule.schedule_id = occurrence.schedule_id AND schedule.paused_at IS NULL))
-            OR (waiting_reason IN ('overlap', 'catch_up') AND NOT EXISTS (
-                SELECT FROM run WHERE run.schedule_id = occurrence.schedule_id
-                AND run.state IN ('queued', 'running', 'parked', 'cancelling', 'contained'))))
+            OR (waiting_reason = 'overlap' AND (
+                SELECT count(*) FROM run WHERE run.schedule_id = occurrence.schedule_id
+                AND run.state IN ('queued', 'running', 'parked', 'cancelling', 'contained')
+            ) < (SELECT r.parallel_max FROM schedule_revision r
+                 WHERE r.schedule_id = occurrence.schedule_id AND r.revision = occurrence.revision))
+            OR (waiting_reason = 'catch_up' AND (
+                SELECT count(*) FROM run JOIN occurrence o ON o.trigger_occurrence_id = run.trigger_occurrence_id
+                WHERE run.schedule_id = occurrence.schedule_id AND o.found_late
+                AND run.state IN ('queued', 'running', 'parked', 'cancelling', 'contained')
+            ) < (SELECT (r.document -> 'catch_up' ->> 'max_concurrency')::int FROM schedule_revision r
+                 WHERE r.schedule_id = occurrence.schedule_id AND r.revision = occurrence.revision)))
     )
     ORDER BY s.schedule_id
     LIMIT %(found_max)s
@@ -88,9 +97,11 @@ UNCLAIMED = sql.SQL(
 # While the server itself was away nobody could renew a claim: silence is counted from its start.
 LOST = sql.SQL(
     """
-    SELECT c.run_id, c.enqueue_seq, c.claim_id, d.pattern
+    SELECT c.run_id, c.enqueue_seq, c.claim_id, d.pattern, s.authority || '/' || s.name AS schedule
     FROM claim c
     JOIN delivery d ON d.run_id = c.run_id AND d.enqueue_seq = c.enqueue_seq
+    JOIN run n ON n.run_id = c.run_id
+    JOIN schedule s ON s.schedule_id = n.schedule_id
     WHERE c.ended_at IS NULL AND c.heartbeat_at <= (SELECT trusted_now() - make_interval(secs => %(seconds)s))
       AND pg_postmaster_start_time() <= clock_timestamp() - make_interval(secs => %(seconds)s)
     ORDER BY c.heartbeat_at

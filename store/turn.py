@@ -66,8 +66,8 @@ class Turn:
         self.connection.execute(statement, arguments)
 
     def record(self, act: str, answer: Any, latest_earlier_sample: datetime | None = None) -> None:
-        """Leave the answer under the decision id, with whether the clock has stepped back since the latest sample of
-        this authority. A step back is recorded and reopens nothing (WIN-7)."""
+        """Leave the answer under the decision id, where the first one stays, with whether the clock has stepped back since
+        the latest sample of this authority. A step back is recorded and reopens nothing (WIN-7)."""
         regressed = latest_earlier_sample is not None and self.at < latest_earlier_sample
         self.write(
             RECORD,
@@ -135,5 +135,6 @@ RECORD = sql.SQL(
     """
     INSERT INTO round (decision_id, act, sampled_at, clock_regressed, answer)
     VALUES (%(decision_id)s, %(act)s, %(at)s, %(regressed)s, %(answer)s)
+    ON CONFLICT (decision_id) DO NOTHING
     """
 )

@@ -167,6 +167,45 @@ def test_cut_3_a_new_firing_before_its_own_beginning_or_an_old_one_past_its_end_
 
 
 @pytest.mark.obligation("CUT-3", boundary="failure")
+@pytest.mark.obligation("CUT-3", boundary="failure")
+@pytest.mark.parametrize("other", ["skip", "distinct"])
+def test_cut_3_two_candidates_of_one_key_are_one_firing(other: str) -> None:
+    """Revision 1 has the cycle; revision 2's candidate of the same key can be nothing but the same: letting it go would let go
+    of revision 1's."""
+    old, new = line(ONE, "0 2 * * *", BRATISLAVA), line(TWO, "30 0 * * *", UTC_ZONE)
+    key, next_key = "civil_date:2026-01-02", "civil_date:2026-01-03"
+    entries = [
+        {"revision": 1, "key": key, "disposition": "distinct", "owner": 1},
+        {"revision": 2, "key": key, "disposition": other, "owner": 2},
+        {"revision": 2, "key": next_key, "disposition": "distinct", "owner": 2},
+    ]
+    plan = {"form": "explicit", "old_through": key, "new_from": next_key, "entries": entries}
+    assert "overlapping" in codes(verdict(plan, old, new, JANUARY))
+    entries[1] |= {"disposition": "same_as", "owner": 1, "same_as": {"revision": 1, "key": key}}
+    assert "overlapping" not in codes(verdict(plan, old, new, JANUARY))
+
+
+@pytest.mark.obligation("CUT-3", boundary="failure")
+def test_cut_3_a_plan_that_does_not_say_from_where_the_new_line_rings_is_refused() -> None:
+    """An empty plan between two calendars, and one that only lets something go: the new revision rings on, so it must say from
+    where; and what has come due since must be named."""
+    at = datetime(2026, 1, 5, 12, tzinfo=UTC)
+    found = verdict({"form": "explicit"}, OLD, NEW, at)
+    assert codes(found) == {"missing"}
+    named = {one.key for problem in found.problems for one in problem.candidates}
+    assert {"civil_date:2026-01-02", "civil_date:2026-01-05", "civil_date:2026-01-06"} <= named
+
+
+def test_what_is_proposed_in_the_repeated_hour_can_be_activated() -> None:
+    """At 02:25 for the second time, under the policy that rings at the first: the proposal is whole."""
+    begin, at = datetime(2026, 10, 24, 20, tzinfo=UTC), datetime(2026, 10, 25, 1, 25, tzinfo=UTC)
+    for fold in ("earlier", "later", "both"):
+        old = line(ONE, "*/10 * * * *", BRATISLAVA, "nominal", begin, fold=fold)
+        new = line(TWO, "*/15 * * * *", BRATISLAVA, "nominal", begin, fold=fold)
+        plan = propose([old], new, at)
+        assert verdict(plan.model_dump(), old, new, at).complete, fold
+
+
 def test_cut_3_more_open_candidates_than_a_plan_can_name_are_refused_as_a_number() -> None:
     """Every second for a week: the old line is to catch up first."""
     old = line(ONE, "* * * * * *", UTC_ZONE, "nominal")

@@ -56,7 +56,8 @@ class Fleet:
 def fleet(database_url: str, temporal_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
     """A fleet with a task queue, a deployment and a relay of its own, and less patience than in production."""
     monkeypatch.setattr(plugin, "KEEP_EVERY_SECONDS", 0.5)
-    monkeypatch.setattr(versions, "STRANDED_AFTER", timedelta(seconds=3))
+    monkeypatch.setattr(versions, "WAITING_AFTER", timedelta(seconds=3))
+    monkeypatch.setattr(versions, "GONE_AFTER", timedelta(seconds=4))
     settings = settings_apart(monkeypatch, database_url, tmp_path)
     return Fleet(temporal_client, settings, monkeypatch)
 
