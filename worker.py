@@ -1,8 +1,9 @@
-"""The worker process, as it stands in the tree; installed, it is `nightbell worker`."""
+"""The worker process, as it stands in the tree; installed, it is `nightbell worker`, with the same options and exit codes."""
 
-from nightbell.attach import attached
-from nightbell.settings import Settings
-from nightbell.worker_process import serve
+import sys
+
+from nightbell.cli import run
+from nightbell.worker_process import leave
 
 if __name__ == "__main__":
-    serve(attached(Settings()))
+    leave(run(["worker", *sys.argv[1:]]))

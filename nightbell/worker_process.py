@@ -10,11 +10,13 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from temporalio.client import Client
 from temporalio.envconfig import ClientConfig
+from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 from temporalio.worker import Worker
 
 from nightbell.plugin import NightbellPlugin
@@ -24,6 +26,11 @@ from nightbell.wheels import POSTGRES_WHEEL, find_binary
 
 CONNECT_PAUSE_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 logger = logging.getLogger(__name__)
+TO_OUR_LOG = LoggingConfig(
+    filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
+    forwarding=LogForwardingConfig(logger=logging.getLogger("temporalio.core")),
+)
+"""The SDK's core would write to standard output, which is for answers."""
 STICKY_PATIENCE = timedelta(seconds=1)
 """How long the server waits for a worker that held a workflow before another may have it: ten seconds by default."""
 
@@ -79,6 +86,7 @@ async def serve_until(stopped: asyncio.Event, worker: Worker) -> None:
 async def connect(settings: Settings, *, attempts: int | None = None) -> Client:
     """A Temporal client by our settings and Temporal's own environment configuration (TLS, API key). Tries until it may
     not try any more; `attempts` None never gives up."""
+    core_logs_with_us()
     profile = ClientConfig.load_client_connect_config(override_env_vars=settings.temporal_environment())
     profile["target_host"] = settings.temporal_address or profile.get("target_host") or "127.0.0.1:7233"
     profile["namespace"] = settings.temporal_namespace
@@ -95,6 +103,12 @@ async def connect(settings: Settings, *, attempts: int | None = None) -> Client:
             await asyncio.sleep(CONNECT_PAUSE_SECONDS[min(tried, len(CONNECT_PAUSE_SECONDS)) - 1])
 
 
+@cache
+def core_logs_with_us() -> None:
+    """Let the SDK's core write where we write, once a process."""
+    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=TO_OUR_LOG)), error_if_already_set=False)
+
+
 def pg_tools() -> str:
     """Where `pg_dump` stands: the wheel's, else the one on PATH, else nowhere."""
     with suppress(StackProblem):
@@ -104,11 +118,10 @@ def pg_tools() -> str:
 
 
 def serve(settings: Settings) -> None:
-    """Run a worker to its end and leave the process."""
+    """Run a worker to its end; what it has to say meanwhile goes to standard error."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr)
     logging.getLogger("temporalio.activity").setLevel(logging.ERROR)
     asyncio.run(run_worker(settings))
-    leave(0)
 
 
 def leave(code: int) -> None:

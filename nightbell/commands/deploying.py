@@ -51,9 +51,12 @@ def migrate(
     )
 
 
-def worker(home: HomeFolder = None) -> None:
+def worker(home: HomeFolder = None, as_json: AsJson = False) -> None:
     """Run a worker until it is told to stop: beside others, beside Spellweaver, or as the only one."""
-    serve(attached(settings_for(home)))
+    settings = attached(settings_for(home))
+    serve(settings)
+    ended = {"task_queue": settings.task_queue, "state": "stopped"}
+    show(as_json, ended, lambda console: console.print(f"The worker of {settings.task_queue} has stopped."))
 
 
 def replay(

@@ -1,5 +1,6 @@
 """The worker process where something is not there yet: it says what it waits for, and ends when it is told to."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from nightbell.temporal_server import TemporalServer
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -28,7 +31,8 @@ def test_a_worker_waits_for_what_is_not_there_and_says_so(
     }  # fmt: skip
     log = tmp_path / "log"
     with log.open("wb") as written:
-        worker = subprocess.Popen([sys.executable, "-m", "nightbell", "worker"], env=environment, stderr=written)
+        command = [sys.executable, str(ROOT / "worker.py"), "--json"]
+        worker = subprocess.Popen(command, env=environment, stderr=written, stdout=subprocess.PIPE, cwd=ROOT)
     try:
         deadline = time.monotonic() + 40
         while not ("waiting: " in (said := log.read_text(encoding="utf-8")) and waits_for in said):
@@ -37,7 +41,20 @@ def test_a_worker_waits_for_what_is_not_there_and_says_so(
             time.sleep(0.1)
         assert "Traceback" not in said
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(timeout=20) == 0
+        printed, _ = worker.communicate(timeout=20)
+        assert worker.returncode == 0
+        assert json.loads(printed)["state"] == "stopped"
     finally:
         worker.kill()
         worker.wait()
+
+
+def test_a_worker_without_servers_says_so_and_ends_with_four(tmp_path: Path) -> None:
+    """No stack, no settings: a sentence, not a traceback."""
+    named = {name: value for name, value in os.environ.items() if not name.startswith(("NIGHTBELL_", "TEMPORAL_"))}
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "worker.py")], env={**named, "NIGHTBELL_HOME": str(tmp_path)}, cwd=ROOT,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 4
+    assert ran.stderr.startswith("not_running: ")
