@@ -8,8 +8,9 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+import typer.main
 
-from nightbell.cli import run
+from nightbell.cli import app, run
 from nightbell.home import Home
 from nightbell.stack import down, up
 from store.migrate import migrate
@@ -99,6 +100,25 @@ def test_preview_needs_no_server_and_names_what_it_promises(
     assert set(firing) == FIRING
     assert (firing["at"], firing["latest_start_at"]) == ("2026-10-25T00:00:00Z", "2026-10-25T04:00:00Z")
     assert (firing["civil"], firing["fold"], firing["kind"]) == ("2026-10-25T02:00:00", 0, "fold")
+
+
+def commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every command with its full name, those of groups included."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", command
+
+
+def test_every_command_takes_json_and_says_what_it_does() -> None:
+    """The contract's first line, for each command that there is."""
+    found = dict(commands(typer.main.get_group(app)))
+    assert {"up", "cutover", "import k8s", "receipt", "worker"} <= found.keys()
+    assert [
+        name for name, one in found.items() if "--json" not in {option for each in one.params for option in each.opts}
+    ] == []
+    assert [name for name, one in found.items() if len(one.help or "") < 20] == []
 
 
 def test_a_firing_from_its_file_to_its_explanation(nightbell: Nightbell, tmp_path: Path) -> None:
