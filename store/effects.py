@@ -20,7 +20,7 @@ from law.identity import ClaimId, DecisionId, RunId, StationAttemptId
 from law.reasons import Disposition, Reason
 from store.connection import Pool, borrow
 from store.jsonb import jsonb, plain_text
-from store.locks import HeldRun, own_run, owner_of_run, pattern_of_run
+from store.locks import HeldOwner, HeldPattern, HeldRun, own_run, owner_of_run, pattern_of_run
 from store.rows import insert_rows
 from store.runs import credentials
 from store.tables import effect
@@ -60,8 +60,8 @@ class KnownEffect:
 def admit(
     pool: Pool, run_id: RunId, claim_id: ClaimId, station_attempt_id: StationAttemptId, kind: str, key: str
 ) -> Begin | AlreadyDone | Refused:
-    """Ask to begin one effect, named by `kind` and `key` within its Run. Asked again with the same
-    `station_attempt_id`, it gives the same answer."""
+    """Ask to begin one effect, named by `kind` and `key` within its Run. Asked again with the same `station_attempt_id` by
+    one that has not begun, it gives the same answer, unless bound or authority have passed since: then it never begins."""
     with turn(
         pool, DecisionId(station_attempt_id), owner_of_run(run_id), pattern_of_run(run_id), own_run(run_id)
     ) as held:
@@ -70,25 +70,33 @@ def admit(
             return Refused(Reason.STALE_DELIVERY.value)
         own: HeldRun = runs[0]
         known = held.records(KnownEffect, KNOWN, {"run_id": run_id, "kind": kind, "key": key})
-        if known:
-            return answer_known(known[0], station_attempt_id)
-        if disposition_at(FinishTerms(own.finish_by), Disposition(own.disposition), held.at) is Disposition.UNMET:
-            held.write(BOUND_IS_UNMET, {"run_id": run_id})
-            return Refused(Reason.FINISH_BOUND_PASSED.value)
-        objection = judge_authority(credentials(own, owners, patterns))
+        asks_again = any(one.station_attempt_id == station_attempt_id and one.state == "admitted" for one in known)
+        if known and not asks_again:
+            return answer_known(known[0])
+        objection = object_now(held, own, owners, patterns)
         if objection is not None:
-            return Refused(objection.reason.value)
-        begin(held, own, claim_id, station_attempt_id, kind, key)
+            held.write(
+                NEVER_BEGUN, {"station_attempt_id": station_attempt_id, "reason": objection.reason, "at": held.at}
+            )
+            return objection
+        if not asks_again:
+            begin(held, own, claim_id, station_attempt_id, kind, key)
         return Begin()
 
 
-def answer_known(known: KnownEffect, station_attempt_id: StationAttemptId) -> Begin | AlreadyDone | Refused:
+def answer_known(known: KnownEffect) -> AlreadyDone | Refused:
     """An effect that was begun is begun once: its result, or the doubt about it, is the answer."""
-    if known.state == "succeeded":
-        return AlreadyDone(known.result or {})
-    if known.station_attempt_id == station_attempt_id and known.state == "admitted":
-        return Begin()
-    return Refused(Reason.EFFECT_IN_DOUBT.value)
+    return AlreadyDone(known.result or {}) if known.state == "succeeded" else Refused(Reason.EFFECT_IN_DOUBT.value)
+
+
+def object_now(held: Turn, own: HeldRun, owners: list[HeldOwner], patterns: list[HeldPattern]) -> Refused | None:
+    """Why nothing may begin at this sample, or None: also for one whose admission was committed and its reply lost, since
+    who asks again has not begun."""
+    if disposition_at(FinishTerms(own.finish_by), Disposition(own.disposition), held.at) is Disposition.UNMET:
+        held.write(BOUND_IS_UNMET, {"run_id": own.run_id})
+        return Refused(Reason.FINISH_BOUND_PASSED.value)
+    verdict = judge_authority(credentials(own, owners, patterns))
+    return Refused(verdict.reason.value) if verdict is not None else None
 
 
 def begin(
@@ -133,6 +141,13 @@ KNOWN = sql.SQL(
 )
 
 BOUND_IS_UNMET = sql.SQL("UPDATE run SET disposition = 'unmet' WHERE run_id = %(run_id)s AND disposition = 'open'")
+
+NEVER_BEGUN = sql.SQL(
+    """
+    UPDATE effect SET state = 'failed', note = 'never begun: ' || %(reason)s, recorded_at = %(at)s
+    WHERE station_attempt_id = %(station_attempt_id)s AND state = 'admitted'
+    """
+)
 
 RECORD = sql.SQL(
     """

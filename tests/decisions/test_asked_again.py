@@ -11,9 +11,9 @@ import pytest
 from activities import relaying
 from activities.schedules import ScheduleActivities
 from law.errors import BadZoneRules
-from law.identity import DecisionId, RevisionNumber, RunId
+from law.identity import DecisionId, RevisionNumber, RunId, StationAttemptId
 from law.routing import lane_for
-from store import cutover, ledger, occurrences, pausing, registry, relay, runs
+from store import authority, cutover, effects, ledger, occurrences, pausing, registry, relay, runs
 from tests.office import BRIDGE, NIGHTLY, Office, document
 from workflows import asks
 
@@ -188,3 +188,23 @@ async def test_what_cannot_be_done_is_said_and_the_next_is_tried() -> None:
         return None
 
     assert [await relaying.went_well(one()) for one in (fails, works)] == [False, True]
+
+
+@pytest.mark.obligation("FIN-2", boundary="failure")
+@pytest.mark.parametrize("what", ["the bound", "the owner"])
+def test_fin_2_an_admission_whose_reply_was_lost_is_not_good_for_ever(office: Office, clock: Any, what: str) -> None:
+    """Asked again after the bound, or after the owner was revoked: the effect was not begun, and is not begun any more."""
+    clock.set(datetime(2026, 1, 1, 20, tzinfo=UTC))
+    schedule = office.register(document(NIGHTLY, window={"allowed_delay": "1h", "finish_within": "2h"}))
+    clock.set(datetime(2026, 1, 2, 1, tzinfo=UTC))
+    office.ring(schedule)
+    run_id = ledger.runs(office.pool, schedule)[0]["run_id"]
+    claim_id, attempt = office.claim(run_id), StationAttemptId(uuid4())
+    assert isinstance(effects.admit(office.pool, run_id, claim_id, attempt, "dump", "one"), effects.Begin)
+    assert isinstance(effects.admit(office.pool, run_id, claim_id, attempt, "dump", "one"), effects.Begin)
+    if what == "the bound":
+        clock.set(datetime(2026, 1, 2, 3, tzinfo=UTC))
+    else:
+        authority.change_owner(office.pool, "magus", "revoked")
+    assert isinstance(effects.admit(office.pool, run_id, claim_id, attempt, "dump", "one"), effects.Refused)
+    assert office.row("SELECT state, left(note, 11) FROM nightbell.effect") == ("failed", "never begun")
