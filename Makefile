@@ -54,4 +54,4 @@ lock: ## write the lock files anew from pyproject.toml (needs uv)
 	echo hatchling | $(LOCK) - --constraint requirements-dev.txt --output-file requirements-build.txt
 
 clean: ## remove what set-up, checks and tests made here
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache receipt benchmarks/work
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache receipt benchmarks/scratch
