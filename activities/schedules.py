@@ -8,6 +8,7 @@ from temporalio import activity
 
 from activities.border import ask
 from law.identity import DecisionId, ScheduleName
+from law.merging import Merge
 from law.origin import read_class, read_origin
 from law.partition import read_activation
 from store import admission, cutover, occurrences, offers, standing
@@ -18,9 +19,10 @@ from workflows import asks
 class ScheduleActivities:
     """Answers for one Schedule, and for whoever else is due."""
 
-    def __init__(self, pool: Pool, threads: Executor) -> None:
+    def __init__(self, pool: Pool, threads: Executor, merge: Merge) -> None:
         self._pool = pool
         self._threads = threads
+        self._merge = merge
 
     @activity.defn
     async def materialize(self, question: asks.MaterializeAsk) -> asks.Materialized:
@@ -43,6 +45,7 @@ class ScheduleActivities:
             self._pool,
             ScheduleName(question.schedule),
             DecisionId(UUID(question.decision_id)),
+            self._merge,
         )
         stands = await ask(self._threads, standing.standing, self._pool, decided.schedule, decided.wake_at)
         return as_shown(decided, stands)

@@ -8,8 +8,9 @@ and proves nothing by itself (FIN-1).
 Pure: the contract, no implementation. `nightbell/wiring.py` joins a Pattern to its Casting.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -29,6 +30,31 @@ class EffectRefused(Exception):
 
 class DidNotHappen(Exception):
     """Raised by an effect's own code when it can prove that nothing happened; any other exception leaves it unknown."""
+
+
+class CannotMerge(Exception):
+    """Raised by a Pattern's merge for inputs that do not belong together: {reason}."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class YieldContract:
+    """What a Pattern promises of each of its slices (YLD-1): inside `max_slice` it reaches a checkpoint or its end, has
+    released every lease, has settled every begun effect, and can be resumed by another hop. It counts once it is proven."""
+
+    max_slice: timedelta
+    checkpoint: bool = True
+    release: bool = True
+    contain: bool = True
+    resume: bool = True
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all four are promised; less is no contract."""
+        return self.checkpoint and self.release and self.contain and self.resume and self.max_slice > timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +154,8 @@ class Pattern(Generic[InputT]):
     """Whether a hop that was lost with no effect in doubt may lawfully return to its last checkpoint, or its start."""
     finish_proofs: Mapping[str, Callable[[Mapping[str, Json]], str]] = field(default_factory=dict[str, Any])
     """Proof kind → validator over the proof's content, pure: empty text when valid, else what is wrong with it."""
+    merge: Callable[[Sequence[InputT]], InputT] | None = None
+    """How inputs of waiting Occurrences become one (OVL-5): pure, in the order they rang; None where they cannot be merged.
+    Raises CannotMerge for inputs that do not belong together."""
+    yields: YieldContract | None = None
+    """What it promises of its slices; None for work that cannot be preempted (YLD-2)."""

@@ -55,10 +55,13 @@ class Reason(StrEnum):
     CAPACITY = "capacity"
     PAUSED = "paused"
     CATCH_UP = "catch_up"
+    READINESS = "readiness"
+    QUIET_WINDOW = "quiet_window"
     # an Occurrence is decided
     ADMITTED = "admitted"
     LATEST_START_PASSED = "latest_start_passed"
     FINISH_BOUND_PASSED = "finish_bound_passed"
+    INFEASIBLE = "infeasible"
     OVERLAP_FORBIDDEN = "overlap_forbidden"
     GAP_SKIPPED = "gap_skipped"
     GAP_FAILED = "gap_failed"
@@ -68,7 +71,17 @@ class Reason(StrEnum):
     OVER_COUNT = "over_count"
     CATCH_UP_SPENT = "catch_up_spent"
     CUTOVER_SKIPPED = "cutover_skipped"
+    COALESCED = "coalesced"
+    COALESCE_PATTERN_REVISION = "coalesce_pattern_revision"
+    COALESCE_OWNER = "coalesce_owner"
+    COALESCE_AUTHORITY_GENERATION = "coalesce_authority_generation"
+    COALESCE_POLICY = "coalesce_policy"
+    COALESCE_BUDGET = "coalesce_budget"
+    COALESCE_LABEL = "coalesce_label"
+    COALESCE_INPUT = "coalesce_input"
     CLASS_ABOVE_CEILING = "class_above_ceiling"
+    CLASS_REFUSED = "class_refused"
+    WINDOW_UNDECLARED = "window_undeclared"
     OWNER_UNKNOWN = "owner_unknown"
     OWNER_REVOKED = "owner_revoked"
     PATTERN_UNKNOWN = "pattern_unknown"
@@ -87,6 +100,7 @@ class Reason(StrEnum):
     PROOF_INVALID = "proof_invalid"
     YIELDED = "yielded"
     RETURNED = "returned"
+    RESUMED = "resumed"
     EFFECT_IN_DOUBT = "effect_in_doubt"
     LOST = "lost"
 
@@ -102,12 +116,27 @@ class Meaning:
 MEANINGS: dict[Reason, Meaning] = {
     Reason.NOT_YET_ELIGIBLE: Meaning(("WIN-6",), "its eligibility instant has not come"),
     Reason.OVERLAP: Meaning(("OVL-1", "OVL-3", "OVL-4"), "an earlier Invocation of this Schedule is not settled"),
-    Reason.CAPACITY: Meaning(("YLD-3", "SEL-4"), "no capacity is known to be free for it, and unknown is not free"),
+    Reason.CAPACITY: Meaning(
+        ("SEL-2", "SEL-4", "YLD-3"), "no capacity is known to be free for it, and unknown is not free"
+    ),
+    Reason.READINESS: Meaning(("YLD-3", "YLD-4"), "the capability it needs is not warm"),
+    Reason.QUIET_WINDOW: Meaning(
+        ("YLD-1", "YLD-2"), "its yielding is not proven, so it waits for a quiet window that an operator approved"
+    ),
     Reason.PAUSED: Meaning(("CAL-8", "EVD-1"), "its Schedule is paused; it is considered again when that is over"),
     Reason.CATCH_UP: Meaning(("CAL-8",), "as many caught-up Runs are on their way as its policy allows"),
     Reason.ADMITTED: Meaning(("WIN-1", "WIN-2"), "the law of its class admitted it at this sample"),
     Reason.LATEST_START_PASSED: Meaning(("WIN-1", "WIN-5"), "the decision came at or after its latest start"),
     Reason.FINISH_BOUND_PASSED: Meaning(("WIN-1", "FIN-2"), "the decision came at or after its finish bound"),
+    Reason.INFEASIBLE: Meaning(("SEL-5", "SEL-4"), "by its estimate it cannot be finished before its bound any more"),
+    Reason.COALESCED: Meaning(("OVL-5",), "its input was merged into an Invocation that stands for all of them"),
+    Reason.COALESCE_PATTERN_REVISION: Meaning(("OVL-6",), "another Pattern revision was to be coalesced"),
+    Reason.COALESCE_OWNER: Meaning(("OVL-6",), "another owner's work was to be coalesced"),
+    Reason.COALESCE_AUTHORITY_GENERATION: Meaning(("OVL-6",), "its owner's authority has changed between the two"),
+    Reason.COALESCE_POLICY: Meaning(("OVL-6",), "it stands under another policy than what it was to be merged into"),
+    Reason.COALESCE_BUDGET: Meaning(("OVL-6",), "it stands under another budget than what it was to be merged into"),
+    Reason.COALESCE_LABEL: Meaning(("OVL-6",), "it carries another label than what it was to be merged into"),
+    Reason.COALESCE_INPUT: Meaning(("OVL-6",), "its Pattern cannot merge its input with that of the others"),
     Reason.OVERLAP_FORBIDDEN: Meaning(
         ("OVL-1", "OVL-2"), "an earlier Invocation is not settled and overlap is forbidden"
     ),
@@ -120,6 +149,10 @@ MEANINGS: dict[Reason, Meaning] = {
     Reason.CATCH_UP_SPENT: Meaning(("CAL-8",), "the catch-up policy's aggregate budget is spent"),
     Reason.CUTOVER_SKIPPED: Meaning(("CUT-2",), "the plan of a cutover let it go under its own revision"),
     Reason.CLASS_ABOVE_CEILING: Meaning(("CLS-2",), "the sender asked for a class above its ceiling"),
+    Reason.CLASS_REFUSED: Meaning(("CLS-2",), "policy lets this origin and principal ask for nothing"),
+    Reason.WINDOW_UNDECLARED: Meaning(
+        ("CLS-2", "OCC-8"), "policy lowered it to deadline_windowed, and its revision declares no window for that"
+    ),
     Reason.OWNER_UNKNOWN: Meaning(("AUT-1",), "its owner is not a known principal"),
     Reason.OWNER_REVOKED: Meaning(("AUT-1", "AUT-2"), "its owner's authority was withdrawn"),
     Reason.PATTERN_UNKNOWN: Meaning(("AUT-1",), "its Pattern revision is not known"),
@@ -138,6 +171,7 @@ MEANINGS: dict[Reason, Meaning] = {
     Reason.RETURNED: Meaning(
         ("IDN-3",), "its worker was lost with nothing in doubt; it returns to its checkpoint as a new hop"
     ),
+    Reason.RESUMED: Meaning(("YLD-5", "IDN-3"), "capacity was free again, and the next slice was offered as a new hop"),
     Reason.EFFECT_IN_DOUBT: Meaning(
         ("IDN-5", "FIN-3"), "an effect that was begun has no known result; it is held for the operator"
     ),

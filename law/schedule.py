@@ -7,7 +7,7 @@ again whenever the intent would become an act (AUT-1).
 
 import tomllib
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -15,12 +15,23 @@ from law.bounds import Jitter, Window
 from law.catch_up import CatchUp
 from law.durations import Duration
 from law.errors import BadInput
+from law.estimates import Estimate, Provenance
 from law.identity import Cycle, Digest, ScheduleName, digest_of, schedule_name
+from law.origin import Granted, OriginPolicy, granted_class
 from law.overlap import OverlapPolicy, OverlapTerms
-from law.selection import ServiceClass
+from law.readiness import TransitionBudget
+from law.reasons import Reason
+from law.service_class import ServiceClass
 from law.triggers import CalendarTrigger, Trigger
 
 DOCUMENT_LENGTH_MAX = 65_536
+CAME_LATER = (
+    ("class", "lowered_window"),
+    ("overlap", "max_units"),
+    ("work", "label"),
+    ("capacity", "min_confidence"),
+    ("capacity", "transition"),
+)
 
 
 class Table(BaseModel):
@@ -35,6 +46,14 @@ class ClassTable(Table):
     service_class: ServiceClass
     priority: int = Field(default=50, ge=0, le=100, strict=True)
     aging: Duration | None = None
+    lowered_window: Window | None = None
+    """The window of a firing that policy lowers from foreground to deadline_windowed; without one it is refused (CLS-2)."""
+
+    @model_validator(mode="after")
+    def only_foreground_is_lowered_to_a_window(self) -> Self:
+        if self.lowered_window is not None and self.service_class != "foreground":
+            raise ValueError("lowered_window: only a foreground Schedule can be lowered to deadline_windowed")
+        return self
 
 
 class OverlapTable(Table):
@@ -42,21 +61,21 @@ class OverlapTable(Table):
 
     policy: OverlapPolicy = "forbid"
     max: int | None = Field(default=None, ge=1, le=10_000, strict=True)
+    max_units: int | None = Field(default=None, ge=1, le=1_000_000, strict=True)
+    """The most units of their capabilities that its Invocations may ask for together."""
 
     @model_validator(mode="after")
     def only_bounded_parallel_counts(self) -> Self:
         if (self.policy == "bounded_parallel") != (self.max is not None):
             raise ValueError("max belongs to bounded_parallel, and bounded_parallel needs it")
-        if self.policy == "coalesce":
-            raise ValueError(
-                "coalesce needs a typed merge declared by the Pattern, and no installed Pattern declares one"
-            )
+        if self.max_units is not None and self.policy != "bounded_parallel":
+            raise ValueError("max_units belongs to bounded_parallel")
         return self
 
     @property
     def terms(self) -> OverlapTerms:
         """The policy as the law judges it."""
-        return OverlapTerms(self.policy, self.max or 1)
+        return OverlapTerms(self.policy, self.max or 1, self.max_units)
 
 
 class WorkTable(Table):
@@ -67,22 +86,61 @@ class WorkTable(Table):
     owner: str = Field(min_length=1, max_length=128)
     sigil: str | None = Field(default=None, min_length=1, max_length=128)
     input: dict[str, Any] = Field(default_factory=dict)
+    label: str | None = Field(default=None, min_length=1, max_length=128)
+    """How its content is labelled; work of different labels is never coalesced (OVL-6)."""
 
 
 class EstimateTable(Table):
-    """`[capacity] estimate`: counts only with its provenance and confidence (SEL-4)."""
+    """`[capacity] estimate`: counts only with its provenance and confidence (SEL-4). A measured one is kept by the store."""
 
-    duration: Duration
-    provenance: Literal["declared", "measured", "model"]
-    confidence: float = Field(ge=0, le=1)
+    duration: Duration | None = None
+    provenance: Provenance
+    confidence: float | None = Field(default=None, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def a_claim_says_how_long_and_how_sure(self) -> Self:
+        if self.provenance != "measured" and (self.duration is None or self.confidence is None):
+            raise ValueError(f"a {self.provenance} estimate says its duration and its confidence")
+        return self
+
+    @property
+    def claim(self) -> Estimate | None:
+        """What the revision itself says; None where it leaves it to what is measured."""
+        if self.provenance == "measured" or self.duration is None or self.confidence is None:
+            return None
+        return Estimate(self.duration, self.provenance, self.confidence)
+
+
+class TransitionTable(Table):
+    """`[capacity.transition]`: what may be spent in 24 hours on making a cold capability ready (YLD-4)."""
+
+    count: int = Field(default=1, ge=1, le=10_000, strict=True)
+    seconds: int = Field(ge=1, le=86_400, strict=True)
+    cost: float = Field(default=0.0, ge=0)
+
+    @property
+    def budget(self) -> TransitionBudget:
+        """The budget as the law counts it."""
+        return TransitionBudget(self.count, self.seconds, self.cost)
 
 
 class CapacityTable(Table):
-    """`[capacity]`: a capability by name, never a concrete machine (YLD-4)."""
+    """`[capacity]`: a capability by name, never a concrete machine (YLD-4), and how long the work takes."""
 
-    capability: str = Field(min_length=1, max_length=128)
+    capability: str | None = Field(default=None, min_length=1, max_length=128)
     units: int = Field(default=1, ge=1, le=1_000_000, strict=True)
     estimate: EstimateTable | None = None
+    min_confidence: float | None = Field(default=None, ge=0, le=1)
+    """An estimate below this is unknown."""
+    transition: TransitionTable | None = None
+
+    @model_validator(mode="after")
+    def names_a_capability_or_only_an_estimate(self) -> Self:
+        if self.capability is None and (self.units != 1 or self.transition is not None or self.estimate is None):
+            raise ValueError(
+                "without a capability there is nothing to count and nothing to make ready, only an estimate"
+            )
+        return self
 
 
 class BudgetTable(Table):
@@ -119,22 +177,29 @@ class ScheduleDocument(Table):
         return self
 
     @model_validator(mode="after")
+    def only_deadlines_ask_for_readiness(self) -> Self:
+        asks = self.capacity is not None and self.capacity.transition is not None
+        if asks and self.class_.service_class != "deadline_windowed":
+            raise ValueError("capacity.transition: only deadline_windowed work may ask that a capability be made ready")
+        return self
+
+    @model_validator(mode="after")
     def an_event_has_no_civil_time(self) -> Self:
         if isinstance(self.trigger, CalendarTrigger):
             return self
         if self.cycle != "nominal":
             raise ValueError("cycle: an external firing is known by its event id, not by a calendar cycle")
-        if self.window is not None and (self.window.latest_start_civil or self.window.finish_by_civil):
-            raise ValueError("window: an external trigger has no zone; use allowed_delay and finish_within")
+        for field, window in (("window", self.window), ("class.lowered_window", self.class_.lowered_window)):
+            if window is not None and (window.latest_start_civil or window.finish_by_civil):
+                raise ValueError(f"{field}: an external trigger has no zone; use allowed_delay and finish_within")
         return self
 
     @model_validator(mode="after")
     def jitter_leaves_a_window(self) -> Self:
-        if self.window is None or self.jitter.max is None:
-            return self
-        for bound in (self.window.allowed_delay, self.window.finish_within):
-            if bound is not None and self.jitter.max > bound:
-                raise ValueError("jitter: its max could use up the whole window")
+        for window in (self.window, self.class_.lowered_window):
+            for bound in (window.allowed_delay, window.finish_within) if window is not None else ():
+                if bound is not None and self.jitter.max is not None and self.jitter.max > bound:
+                    raise ValueError("jitter: its max could use up the whole window")
         return self
 
     @property
@@ -142,9 +207,32 @@ class ScheduleDocument(Table):
         """The stable, authority-qualified name."""
         return schedule_name(self.authority, self.name)
 
+    def window_for(self, granted: ServiceClass) -> Window | None:
+        """The window of a firing that was granted this class; None where it has none, or where none is declared."""
+        if granted != "deadline_windowed":
+            return None
+        return self.window if self.class_.service_class == "deadline_windowed" else self.class_.lowered_window
+
+    def grant(self, requested: ServiceClass, policy: OriginPolicy | None) -> Granted:
+        """The class of a firing that asks for this one, by what policy lets its sender ask for (CLS-2). One that policy lowers
+        to deadline_windowed needs the window that this revision declares for that, or is refused. A refused firing keeps the
+        revision's own class and bounds."""
+        own = self.class_.service_class
+        granted = granted_class(requested, own, policy)
+        refusal = granted.refusal
+        lowered = policy is not None and granted.service_class != requested
+        if lowered and granted.service_class == "deadline_windowed" and self.window_for("deadline_windowed") is None:
+            refusal = refusal or Reason.WINDOW_UNDECLARED
+        return granted if refusal is None else Granted(own, refusal, granted.generation)
+
     def canonical(self) -> dict[str, Any]:
-        """The document as plain JSON, every default spelled out: what is stored, and what the digest is taken of."""
-        return self.model_dump(mode="json", by_alias=True)
+        """The document as plain JSON, every default spelled out: what is stored, and what the digest is taken of. Keys that
+        came later are spelled only where they are used, so that a file that was registered before them stays its revision."""
+        tables = self.model_dump(mode="json", by_alias=True)
+        for table, key in CAME_LATER:
+            if tables[table] is not None and tables[table][key] is None:
+                del tables[table][key]
+        return tables
 
 
 def revision_digest(document: ScheduleDocument, zone_rules_digest: str | None, pattern_digest: str) -> Digest:

@@ -4,7 +4,7 @@ import os
 import socket
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from temporalio.client import Client
@@ -15,7 +15,8 @@ from activities.publishing import PublishActivities
 from activities.relaying import RelayActivities
 from activities.schedules import ScheduleActivities
 from law.identity import Digest
-from law.pattern import Workplace
+from law.merging import merge_with
+from law.pattern import Pattern, Workplace
 from nightbell.settings import Settings
 from patterns.catalogue import installed
 from store.authority import InstalledPattern
@@ -39,7 +40,7 @@ def activities_of(house: House, carriers: Executor) -> Mapping[str, Any]:
     catalogue = {(one.key, one.revision): one for one in installed()}
     lanes = {TemporalLane.name: TemporalLane(house.client, house.task_queue)}
     worker = f"{socket.gethostname()}:{os.getpid()}"
-    schedules = ScheduleActivities(house.pool, house.threads)
+    schedules = ScheduleActivities(house.pool, house.threads, merge_with(catalogue))
     hops = HopActivities(house.pool, house.threads, carriers, catalogue, workplace(house), worker)
     publishing = PublishActivities(house.pool, house.threads, lanes)
     relaying = RelayActivities(house.pool, house.threads, house.client, house.task_queue, lanes, catalogue)
@@ -65,4 +66,13 @@ def workplace(house: House) -> Workplace:
 
 def installed_patterns() -> list[InstalledPattern]:
     """What this process can carry, as the store knows Patterns."""
-    return [InstalledPattern(one.key, one.revision, Digest(one.digest)) for one in installed()]
+    return [as_stored(one) for one in installed()]
+
+
+def as_stored(one: Pattern[Any]) -> InstalledPattern:
+    """A Pattern's declarations as the store keeps them: they are part of the source that its digest is taken of."""
+    contract = None
+    if one.yields is not None:
+        said = asdict(one.yields)
+        contract = {"max_slice_seconds": said.pop("max_slice").total_seconds(), **said}
+    return InstalledPattern(one.key, one.revision, Digest(one.digest), one.merge is not None, contract)

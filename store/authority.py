@@ -5,13 +5,15 @@ A crash before the commit leaves the standing as it was.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from psycopg import sql
 
 from law.errors import BadInput, PatternChanged
 from law.identity import Digest
 from store.connection import Pool, borrow
+from store.jsonb import jsonb
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,9 @@ class InstalledPattern:
     pattern: str
     pattern_revision: str
     digest: Digest
+    merges: bool = False
+    yields: dict[str, Any] | None = None
+    """Its yield contract as plain JSON; None where it declares none."""
 
 
 def register_patterns(pool: Pool, installed: Iterable[InstalledPattern]) -> None:
@@ -30,7 +35,7 @@ def register_patterns(pool: Pool, installed: Iterable[InstalledPattern]) -> None
         for one in installed:
             row = connection.execute(
                 REGISTER_PATTERN,
-                {"pattern": one.pattern, "pattern_revision": one.pattern_revision, "digest": one.digest},
+                {**asdict(one), "yields": jsonb(one.yields) if one.yields is not None else None},
             ).fetchone()
             known = row[0] if row else one.digest
             if known != one.digest:
@@ -54,8 +59,8 @@ REGISTER_PATTERN = sql.SQL(
         SELECT digest FROM pattern_revision
         WHERE pattern = %(pattern)s AND pattern_revision = %(pattern_revision)s
     ), added AS (
-        INSERT INTO pattern_revision (pattern, pattern_revision, digest, standing, changed_at)
-        SELECT %(pattern)s, %(pattern_revision)s, %(digest)s, 'active', trusted_now()
+        INSERT INTO pattern_revision (pattern, pattern_revision, digest, standing, changed_at, merges, yields)
+        SELECT %(pattern)s, %(pattern_revision)s, %(digest)s, 'active', trusted_now(), %(merges)s, %(yields)s
         WHERE NOT EXISTS (SELECT FROM known)
         ON CONFLICT (pattern, pattern_revision) DO NOTHING
     )

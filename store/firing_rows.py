@@ -1,10 +1,14 @@
 """An Occurrence's row, column by column: what a firing fixed for good the moment it became durable (OCC-2, CAL-9)."""
 
+from collections.abc import Sequence
 from typing import Any
+
+from psycopg import sql
 
 from law.bounds import Bounds
 from law.firings import Firing
 from law.identity import Digest, SourceKey, digest_of, trigger_occurrence_id
+from law.origin import Granted
 from law.reasons import OccurrenceState, Reason
 from store.pinned import PinnedRevision
 from store.turn import Turn
@@ -14,12 +18,13 @@ UNBOUNDED: dict[str, None] = {"eligible_at": None, "not_before": None, "latest_s
 
 
 def calendar_row(
-    held: Turn, pinned: PinnedRevision, firing: Firing, bounds: Bounds | None, found_late: bool
+    held: Turn, pinned: PinnedRevision, firing: Firing, bounds: Bounds | None, found_late: bool, granted: Granted
 ) -> dict[str, Any]:
-    """The row of a calendar firing, pending, with its bounds; `bounds` None for a civil time that never came."""
-    document = pinned.document
-    return {
-        **work_columns(held, pinned, firing.key, bounds, document.work.input),
+    """The row of a calendar firing, pending, with its bounds; `bounds` None for a civil time that never came. One that policy
+    refuses is final at birth (CLS-2)."""
+    document, window = pinned.document, pinned.document.window_for(granted.service_class)
+    row = {
+        **work_columns(held, pinned, firing.key, bounds, document.work.input, granted),
         "source_kind": "calendar",
         "content_digest": firing_digest(firing),
         "rang_at": firing.at,
@@ -30,16 +35,21 @@ def calendar_row(
         "civil_kind": firing.kind.value,
         "origin": "schedule",
         "requested_class": document.class_.service_class,
-        "service_class": document.class_.service_class,
-        "finish_proof": document.window.finish_proof if document.window and bounds else None,
+        "finish_proof": window.finish_proof if window and bounds else None,
         "found_late": found_late,
     }
+    return row if granted.refusal is None else settled(row, held, OccurrenceState.REFUSED, granted.refusal)
 
 
 def work_columns(
-    held: Turn, pinned: PinnedRevision, key: SourceKey, bounds: Bounds | None, work_input: dict[str, Any]
+    held: Turn,
+    pinned: PinnedRevision,
+    key: SourceKey,
+    bounds: Bounds | None,
+    work_input: dict[str, Any],
+    granted: Granted,
 ) -> dict[str, Any]:
-    """What every firing shares: identity, the exact work, authority, bounds, and that it waits."""
+    """What every firing shares: identity, the exact work, authority and class, bounds, and that it waits."""
     document = pinned.document
     waits = bounds is not None and bounds.eligible_at > held.at
     return {
@@ -55,7 +65,9 @@ def work_columns(
         "owner": document.work.owner,
         "sigil": document.work.sigil,
         "priority": document.class_.priority,
-        "policy_generation": 1,
+        "service_class": granted.service_class,
+        "policy_generation": granted.generation,
+        "capability": document.capacity.capability if document.capacity else None,
         **bounds_columns(bounds),
         "materialized_at": held.at,
         "materialized_by": held.decision_id,
@@ -77,6 +89,13 @@ def bounds_columns(bounds: Bounds | None) -> dict[str, Any]:
     }
 
 
+def with_authority(held: Turn, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with the generation of their owner's authority as it stands now (OVL-6)."""
+    owners = sorted({row["owner"] for row in rows})
+    generations = dict(held.rows(GENERATIONS, {"owners": owners})) if owners else {}
+    return [{**row, "authority_generation": generations.get(row["owner"], 0)} for row in rows]
+
+
 def settled(row: dict[str, Any], held: Turn, state: OccurrenceState, reason: Reason) -> dict[str, Any]:
     """The same row, final at birth."""
     decided = {"state": state, "reason": reason, "waiting_reason": None}
@@ -86,3 +105,6 @@ def settled(row: dict[str, Any], held: Turn, state: OccurrenceState, reason: Rea
 def firing_digest(firing: Firing) -> Digest:
     """The immutable content of a calendar firing: the civil time that rings, in its zone, and which member (OCC-4)."""
     return digest_of({"civil": firing.civil.isoformat(), "zone": firing.zone, "fold": firing.fold})
+
+
+GENERATIONS = sql.SQL("SELECT name, generation FROM principal WHERE name = ANY(%(owners)s)")

@@ -1,25 +1,54 @@
-"""The locks, in the one order that every transaction keeps: Schedules, then principals, Pattern revisions, Runs.
+"""The locks, in the one order that every transaction keeps: capabilities, Schedules, principals, Pattern revisions, Runs.
 
-Capacity pools will stand before Schedules. Within a rank, rows are locked in the order of their key; other callers'
-Schedules are only ever taken when they can be had without waiting, so a round for everybody cannot deadlock. Authority
-rows are locked FOR SHARE: a revocation, which updates them, waits for the act or is seen by it, never neither (AUT-1).
-Row locks are NO KEY, so that inserting beside a foreign key never waits.
+Within a rank, rows are locked in the order of their key. Whoever waits for the same capability is judged in one round, so
+their Schedules are waited for; nobody who holds a Schedule ever waits for a capability. Other callers' Schedules, which need
+none, are only taken when they can be had without waiting, so a round for everybody cannot deadlock. Authority rows are locked
+FOR SHARE: a revocation, which updates them, waits for the act or is seen by it, never neither (AUT-1). Row locks are NO KEY,
+so that inserting beside a foreign key never waits.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from psycopg import sql
 
 from law.authority import PatternStanding, PrincipalStanding
+from law.capacity import CapabilityAdmission, CapabilityState, Sharing
 from law.identity import EnqueueSeq, RunId, ScheduleName, TriggerOccurrenceId
+from law.origin import AboveCeiling, Origin
 from law.reasons import Disposition, RunState
+from law.service_class import ServiceClass
 from store.turn import Lock
 
-SCHEDULE, OTHER_SCHEDULES, PRINCIPAL, PATTERN, RUN = 10, 11, 20, 30, 40
+CAPABILITY, SCHEDULE, OTHER_SCHEDULES, POLICY, PRINCIPAL, PATTERN, RUN = 5, 10, 11, 15, 20, 30, 40
 
 OTHERS_MAX = 500
 """A round takes at most this many other Schedules with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCapability:
+    """A capability of which nobody else grants anything until this transaction ends."""
+
+    capability: str
+    state: CapabilityState
+    admission: CapabilityAdmission
+    sharing: Sharing
+    units: int
+    protected_units: int
+    foreground_units: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPolicy:
+    """What an operator lets an origin ask for; it cannot change until this transaction ends."""
+
+    origin: Origin
+    principal: str
+    ceiling: ServiceClass | None
+    above: AboveCeiling
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +74,7 @@ class HeldOwner:
 
     name: str
     standing: PrincipalStanding
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +85,8 @@ class HeldPattern:
     pattern_revision: str
     standing: PatternStanding
     digest: str
+    merges: bool
+    yields: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +104,10 @@ class HeldRun:
     finish_by: datetime | None
     finish_proof: str | None
     pattern: str
+    pattern_revision: str
     pinned_digest: str
+    capability: str | None
+    service_class: ServiceClass
 
 
 def named(schedule: ScheduleName) -> dict[str, str]:
@@ -84,6 +119,31 @@ def named(schedule: ScheduleName) -> dict[str, str]:
 def own_schedule(schedule: ScheduleName) -> Lock:
     """The caller's Schedule; none where there is no such name."""
     return Lock(SCHEDULE, OWN_SCHEDULE, named(schedule), HeldSchedule)
+
+
+def capabilities_of(schedule: ScheduleName) -> Lock:
+    """Every capability that a revision of the caller's Schedule names, where it is registered."""
+    return Lock(CAPABILITY, CAPABILITIES_OF, named(schedule), HeldCapability)
+
+
+def schedules_of_capabilities(schedule: ScheduleName) -> Lock:
+    """The caller's Schedule, and every other of which something waits for a capability of the caller's."""
+    return Lock(SCHEDULE, SCHEDULES_OF_CAPABILITIES, named(schedule), HeldSchedule)
+
+
+def resumable_runs(schedule: ScheduleName) -> Lock:
+    """Runs that gave their units back and wait for the next slice: the caller's, and those of its capabilities."""
+    return Lock(RUN, RESUMABLE_RUNS, named(schedule), HeldRun)
+
+
+def policies_of(origin: Origin) -> Lock:
+    """What operators let an origin ask for."""
+    return Lock(POLICY, POLICIES_OF, {"origin": origin}, HeldPolicy)
+
+
+def owner_named(name: str) -> Lock:
+    """One principal by name."""
+    return Lock(PRINCIPAL, OWNER_NAMED, {"name": name}, HeldOwner)
 
 
 def other_schedules_due() -> Lock:
@@ -125,6 +185,70 @@ def own_run(run_id: RunId) -> Lock:
     """The Run itself; none where there is no such Run."""
     return Lock(RUN, OWN_RUN, {"run_id": run_id}, HeldRun)
 
+
+CAPABILITIES_OF = sql.SQL(
+    """
+    SELECT capability, state, admission, sharing, units, protected_units, foreground_units FROM capability
+    WHERE capability IN (
+        SELECT r.capability FROM schedule_revision r JOIN schedule s ON s.schedule_id = r.schedule_id
+        WHERE s.authority = %(authority)s AND s.name = %(name)s AND r.capability IS NOT NULL
+    )
+    ORDER BY capability
+    FOR NO KEY UPDATE
+    """
+)
+
+SCHEDULES_OF_CAPABILITIES = sql.SQL(
+    """
+    WITH own AS (SELECT schedule_id FROM schedule WHERE authority = %(authority)s AND name = %(name)s),
+    needed AS (
+        SELECT DISTINCT r.capability FROM schedule_revision r JOIN own ON own.schedule_id = r.schedule_id
+        WHERE r.capability IS NOT NULL
+    )
+    SELECT schedule_id, authority, name, active_revision, last_sampled_at, halted_reason, paused_at
+    FROM schedule
+    WHERE schedule_id IN (
+        SELECT schedule_id FROM own
+        UNION
+        SELECT o.schedule_id FROM needed JOIN occurrence o ON o.capability = needed.capability
+        WHERE o.state = 'pending' AND o.capability IS NOT NULL
+        UNION
+        SELECT n.schedule_id FROM needed JOIN run n ON n.capability = needed.capability
+        WHERE n.wait_owner = 'hardware'
+    )
+    ORDER BY schedule_id
+    FOR NO KEY UPDATE
+    """
+)
+
+RESUMABLE_RUNS = sql.SQL(
+    """
+    WITH own AS (SELECT schedule_id FROM schedule WHERE authority = %(authority)s AND name = %(name)s),
+    needed AS (
+        SELECT DISTINCT r.capability FROM schedule_revision r JOIN own ON own.schedule_id = r.schedule_id
+        WHERE r.capability IS NOT NULL
+    )
+    SELECT r.run_id, r.trigger_occurrence_id, r.schedule_id, s.authority || '/' || s.name AS schedule, r.state,
+           r.disposition, r.enqueue_seq, r.lost_hops, r.finish_by, r.finish_proof, o.pattern, o.pattern_revision,
+           o.pattern_digest AS pinned_digest, r.capability, o.service_class
+    FROM run r
+    JOIN occurrence o ON o.trigger_occurrence_id = r.trigger_occurrence_id
+    JOIN schedule s ON s.schedule_id = r.schedule_id
+    WHERE r.wait_owner = 'hardware'
+      AND (r.schedule_id IN (SELECT schedule_id FROM own) OR r.capability IN (SELECT capability FROM needed))
+    ORDER BY r.run_id
+    FOR NO KEY UPDATE OF r
+    """
+)
+
+POLICIES_OF = sql.SQL(
+    """
+    SELECT origin, principal, ceiling, above, generation FROM origin_policy WHERE origin = %(origin)s
+    ORDER BY principal FOR SHARE
+    """
+)
+
+OWNER_NAMED = sql.SQL("SELECT name, standing, generation FROM principal WHERE name = %(name)s FOR SHARE")
 
 OWN_SCHEDULE = sql.SQL(
     """
@@ -168,8 +292,13 @@ OTHER_SCHEDULES_WAITING = sql.SQL(
 
 OWNERS_OF_PENDING = sql.SQL(
     """
-    SELECT name, standing FROM principal
-    WHERE name IN (SELECT owner FROM occurrence WHERE state = 'pending')
+    SELECT name, standing, generation FROM principal
+    WHERE name IN (
+        SELECT owner FROM occurrence WHERE state = 'pending'
+        UNION
+        SELECT o.owner FROM run n JOIN occurrence o ON o.trigger_occurrence_id = n.trigger_occurrence_id
+        WHERE n.wait_owner = 'hardware'
+    )
     ORDER BY name
     FOR SHARE
     """
@@ -177,8 +306,14 @@ OWNERS_OF_PENDING = sql.SQL(
 
 PATTERNS_OF_PENDING = sql.SQL(
     """
-    SELECT pattern, pattern_revision, standing, digest FROM pattern_revision
-    WHERE (pattern, pattern_revision) IN (SELECT pattern, pattern_revision FROM occurrence WHERE state = 'pending')
+    SELECT pattern, pattern_revision, standing, digest, merges, yields FROM pattern_revision
+    WHERE (pattern, pattern_revision) IN (
+        SELECT pattern, pattern_revision FROM occurrence WHERE state = 'pending'
+        UNION
+        SELECT o.pattern, o.pattern_revision FROM run n
+        JOIN occurrence o ON o.trigger_occurrence_id = n.trigger_occurrence_id
+        WHERE n.wait_owner = 'hardware'
+    )
     ORDER BY pattern, pattern_revision
     FOR SHARE
     """
@@ -186,7 +321,7 @@ PATTERNS_OF_PENDING = sql.SQL(
 
 PATTERN_OF = sql.SQL(
     """
-    SELECT pattern, pattern_revision, standing, digest FROM pattern_revision
+    SELECT pattern, pattern_revision, standing, digest, merges, yields FROM pattern_revision
     WHERE pattern = %(pattern)s AND pattern_revision = %(pattern_revision)s
     FOR SHARE
     """
@@ -194,7 +329,7 @@ PATTERN_OF = sql.SQL(
 
 OWNER_OF_RUN = sql.SQL(
     """
-    SELECT p.name, p.standing FROM principal p
+    SELECT p.name, p.standing, p.generation FROM principal p
     JOIN occurrence o ON o.owner = p.name
     JOIN run r ON r.trigger_occurrence_id = o.trigger_occurrence_id
     WHERE r.run_id = %(run_id)s
@@ -204,7 +339,7 @@ OWNER_OF_RUN = sql.SQL(
 
 PATTERN_OF_RUN = sql.SQL(
     """
-    SELECT p.pattern, p.pattern_revision, p.standing, p.digest FROM pattern_revision p
+    SELECT p.pattern, p.pattern_revision, p.standing, p.digest, p.merges, p.yields FROM pattern_revision p
     JOIN occurrence o ON o.pattern = p.pattern AND o.pattern_revision = p.pattern_revision
     JOIN run r ON r.trigger_occurrence_id = o.trigger_occurrence_id
     WHERE r.run_id = %(run_id)s
@@ -215,8 +350,8 @@ PATTERN_OF_RUN = sql.SQL(
 OWN_RUN = sql.SQL(
     """
     SELECT r.run_id, r.trigger_occurrence_id, r.schedule_id, s.authority || '/' || s.name AS schedule, r.state,
-           r.disposition, r.enqueue_seq, r.lost_hops, r.finish_by, r.finish_proof, o.pattern,
-           o.pattern_digest AS pinned_digest
+           r.disposition, r.enqueue_seq, r.lost_hops, r.finish_by, r.finish_proof, o.pattern, o.pattern_revision,
+           o.pattern_digest AS pinned_digest, r.capability, o.service_class
     FROM run r
     JOIN occurrence o ON o.trigger_occurrence_id = r.trigger_occurrence_id
     JOIN schedule s ON s.schedule_id = r.schedule_id

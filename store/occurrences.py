@@ -25,14 +25,16 @@ from law.errors import BadZoneRules, Contradiction, CycleCollision, UnknownSched
 from law.firings import Firing, firings, next_firing_at
 from law.identity import DecisionId, RevisionNumber, ScheduleName, SourceKey
 from law.instants import instant_text
+from law.origin import Granted, policy_for
 from law.reasons import MEANINGS, OccurrenceState, Reason
 from law.triggers import CalendarTrigger
 from law.zone_rules import ZoneRules, civil_reading
 from store.connection import Pool
-from store.firing_rows import calendar_row, settled
+from store.firing_rows import calendar_row, settled, with_authority
 from store.jsonb import jsonb
-from store.locks import HeldSchedule, other_schedules_due, own_schedule
+from store.locks import HeldSchedule, other_schedules_due, own_schedule, policies_of
 from store.pinned import PinnedRevision, pinned_revision
+from store.policies import as_policy
 from store.rows import insert_rows
 from store.tables import decision, occurrence, skipped_range
 from store.turn import Turn, turn
@@ -95,8 +97,8 @@ def materialize(pool: Pool, schedule: ScheduleName, decision_id: DecisionId) -> 
     Raises UnknownSchedule, ServerUnreachable and StoreBusy; then nothing was made. Asked again with any id, it makes
     nothing twice: the cursor and the firing's identity see to that.
     """
-    with turn(pool, decision_id, own_schedule(schedule), other_schedules_due()) as held:
-        own, others = held.locked
+    with turn(pool, decision_id, own_schedule(schedule), other_schedules_due(), policies_of("schedule")) as held:
+        own, others, _ = held.locked
         if not own:
             raise UnknownSchedule(schedule=schedule)
         held_schedules: list[HeldSchedule] = [*own, *others]
@@ -156,9 +158,11 @@ def look_along(held: Turn, line: Segment, found: Found) -> None:
     if line.next_nominal_at is None or line.next_nominal_at >= until:
         return
     taken_out = excluded_firings(line, pinned, trigger, rules)
-    backlog = backlog_of(held, pinned, trigger, rules, line.cursor_at, until, frozenset(taken_out))
+    granted = granted_to(held, pinned)
+    backlog = backlog_of(held, pinned, trigger, rules, line.cursor_at, until, frozenset(taken_out), granted)
     let_go = [firing for firing, disposition in taken_out.items() if disposition == "skip" and firing.at < until]
-    rows = rows_of(held, pinned, backlog) + [skipped_row(held, pinned, rules, firing) for firing in let_go]
+    rows = rows_of(held, pinned, backlog, granted)
+    rows += [skipped_row(held, pinned, rules, firing, granted) for firing in let_go]
     found.rows += unassigned(held, pinned, rows)
     found.ranges += ranges_of(held, pinned, backlog)
     found.next_nominal_at = next_firing_at(trigger, pinned.document.cycle, rules, until)
@@ -174,6 +178,13 @@ def look_along(held: Turn, line: Segment, found: Found) -> None:
     )
 
 
+def granted_to(held: Turn, pinned: PinnedRevision) -> Granted:
+    """The class that policy grants to this Schedule's own firings, asked for by its owner (CLS-2)."""
+    policies = [as_policy(one) for one in held.locked[2]]
+    document = pinned.document
+    return document.grant(document.class_.service_class, policy_for(policies, "schedule", document.work.owner))
+
+
 def backlog_of(
     held: Turn,
     pinned: PinnedRevision,
@@ -182,12 +193,13 @@ def backlog_of(
     since: datetime,
     until: datetime,
     excluded: frozenset[Firing],
+    granted: Granted,
 ) -> Backlog:
     """Everything that rang in [since, until), sorted out by the pinned policy at the sample."""
-    document = pinned.document
+    document, window = pinned.document, pinned.document.window_for(granted.service_class)
 
     def bounds(firing: Firing) -> Bounds:
-        return calendar_bounds(document.window, document.jitter, firing, rules, pinned.schedule, draw=random())
+        return calendar_bounds(window, document.jitter, firing, rules, pinned.schedule, draw=random())
 
     return sort_out(trigger, document.cycle, rules, since, until, bounds, held.at, document.catch_up, excluded)
 
@@ -206,20 +218,23 @@ def excluded_firings(
     return {firing: dispositions[firing.key] for firing in ringing if firing.key in dispositions}
 
 
-def skipped_row(held: Turn, pinned: PinnedRevision, rules: ZoneRules, firing: Firing) -> dict[str, Any]:
+def skipped_row(
+    held: Turn, pinned: PinnedRevision, rules: ZoneRules, firing: Firing, granted: Granted
+) -> dict[str, Any]:
     """A firing that a cutover let go is recorded as that, under its own revision, when its time has come (CUT-2)."""
     document, bounds = pinned.document, None
     if firing.nominal_at is not None:
-        bounds = calendar_bounds(document.window, document.jitter, firing, rules, pinned.schedule, draw=random())
-    row = calendar_row(held, pinned, firing, bounds, found_late(firing, held.at, document.catch_up))
+        window = document.window_for(granted.service_class)
+        bounds = calendar_bounds(window, document.jitter, firing, rules, pinned.schedule, draw=random())
+    row = calendar_row(held, pinned, firing, bounds, found_late(firing, held.at, document.catch_up), granted)
     return settled(row, held, OccurrenceState.SKIPPED, Reason.CUTOVER_SKIPPED)
 
 
-def rows_of(held: Turn, pinned: PinnedRevision, backlog: Backlog) -> list[dict[str, Any]]:
+def rows_of(held: Turn, pinned: PinnedRevision, backlog: Backlog, granted: Granted) -> list[dict[str, Any]]:
     """A row for every firing that stands alone: pending, or final with the reason the calendar gave it."""
     rows: list[dict[str, Any]] = []
     for entry in backlog.entries:
-        row = calendar_row(held, pinned, entry.firing, entry.bounds, entry.found_late)
+        row = calendar_row(held, pinned, entry.firing, entry.bounds, entry.found_late, granted)
         if entry.reason is None:
             rows.append(row)
             continue
@@ -266,7 +281,7 @@ def write(held: Turn, schedules: list[HeldSchedule], found: dict[int, Found]) ->
     """Write the Occurrences, the records of what was final at birth, the ranges, and the moved cursors."""
     rows = [row for one in found.values() for row in one.rows]
     ranges = [row for one in found.values() for row in one.ranges]
-    insert_rows(held, occurrence, rows)
+    insert_rows(held, occurrence, with_authority(held, rows))
     insert_rows(held, decision, [decision_row(row) for row in rows if row["state"] is not OccurrenceState.PENDING])
     insert_rows(held, skipped_range, ranges)
     cursors = [cursor for one in found.values() for cursor in one.cursors]

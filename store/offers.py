@@ -25,16 +25,18 @@ from law.identity import (
     event_key,
     trigger_occurrence_id,
 )
-from law.origin import Origin, check_principal, granted_class
-from law.selection import ServiceClass
+from law.origin import Origin, OriginPolicy, check_principal, policy_for
+from law.reasons import MEANINGS, OccurrenceState, Reason
+from law.service_class import ServiceClass
 from law.triggers import ExternalTrigger
 from store.connection import Pool
-from store.firing_rows import work_columns
+from store.firing_rows import settled, with_authority, work_columns
 from store.jsonb import dumps
-from store.locks import HeldSchedule, own_schedule
+from store.locks import HeldPolicy, HeldSchedule, own_schedule, policies_of
 from store.pinned import PinnedRevision, pinned_revision
+from store.policies import as_policy
 from store.rows import insert_rows
-from store.tables import occurrence
+from store.tables import decision, occurrence
 from store.turn import Turn, turn
 
 CONTENT_LENGTH_MAX = 262_144
@@ -73,7 +75,7 @@ def offer(pool: Pool, asked: Offer, decision_id: DecisionId) -> Offered:
     content_digest = digest_of(asked.content)
     if len(dumps(asked.content)) > CONTENT_LENGTH_MAX:
         raise BadInput(field="content", reason=f"is longer than {CONTENT_LENGTH_MAX} characters of JSON")
-    with turn(pool, decision_id, own_schedule(asked.schedule)) as held:
+    with turn(pool, decision_id, own_schedule(asked.schedule), policies_of(asked.origin)) as held:
         if not held.locked[0]:
             raise UnknownSchedule(schedule=asked.schedule)
         own: HeldSchedule = held.locked[0][0]
@@ -83,9 +85,12 @@ def offer(pool: Pool, asked: Offer, decision_id: DecisionId) -> Offered:
             return found(asked, key, content_digest, known[0])
         pinned = active_revision(held, own)
         row = event_row(held, pinned, asked, key, content_digest)
-        insert_rows(held, occurrence, [row])
+        insert_rows(held, occurrence, with_authority(held, [row]))
+        if row["state"] is not OccurrenceState.PENDING:
+            insert_rows(held, decision, [refusal_row(row, asked)])
         held.record("offer", {"trigger_occurrence_id": known_as, "key": key}, own.last_sampled_at)
-        return Offered(known_as, key, pinned.revision, "pending", row["waiting_reason"] or "", True)
+        reason = row.get("reason") or row["waiting_reason"] or ""
+        return Offered(known_as, key, pinned.revision, str(row["state"]), str(reason), True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +124,15 @@ def event_row(
     """The Occurrence's row: assigned to `pinned`, ringing at the sample."""
     document = pinned.document
     check_source(document.trigger, asked)
-    granted = granted_class(asked.requested_class or document.class_.service_class, document.class_.service_class)
-    if granted == "deadline_windowed" and document.window is None:
+    requested = asked.requested_class or document.class_.service_class
+    granted = document.grant(requested, policy_for(policies(held), asked.origin, asked.principal))
+    window = document.window_for(granted.service_class)
+    if granted.service_class == "deadline_windowed" and window is None:
         raise BadInput(field="class", reason="this Schedule declares no window, so deadline_windowed cannot be granted")
-    window = document.window if granted == "deadline_windowed" else None
     bounds: Bounds = event_bounds(window, document.jitter, held.at, pinned.schedule, key, draw=random())
     work_input = {**document.work.input, **asked.content}
-    return {
-        **work_columns(held, pinned, key, bounds, work_input),
+    row = {
+        **work_columns(held, pinned, key, bounds, work_input, granted),
         "source_kind": "event",
         "content_digest": content_digest,
         "rang_at": held.at,
@@ -135,10 +141,36 @@ def event_row(
         "event_id": asked.event_id,
         "origin": asked.origin,
         "origin_principal": asked.principal or None,
-        "requested_class": asked.requested_class or document.class_.service_class,
-        "service_class": granted,
-        "finish_proof": document.window.finish_proof if window and document.window else None,
+        "requested_class": requested,
+        "finish_proof": window.finish_proof if window else None,
         "found_late": False,
+    }
+    return row if granted.refusal is None else settled(row, held, OccurrenceState.REFUSED, granted.refusal)
+
+
+def policies(held: Turn) -> list[OriginPolicy]:
+    """What operators let this origin ask for, as it was locked."""
+    locked: list[HeldPolicy] = held.locked[1]
+    return [as_policy(one) for one in locked]
+
+
+def refusal_row(row: dict[str, Any], asked: Offer) -> dict[str, Any]:
+    """The durable record of an event that policy refused: who asked for what (CLS-2, EVD-1)."""
+    reason = Reason(row["reason"])
+    return {
+        "decision_id": row["decision_id"],
+        "trigger_occurrence_id": row["trigger_occurrence_id"],
+        "act": "offer",
+        "outcome": row["state"],
+        "reason": reason,
+        "obligations": list(MEANINGS[reason].obligations),
+        "evidence": {
+            "origin": asked.origin,
+            "principal": asked.principal,
+            "requested_class": row["requested_class"],
+            "policy_generation": row["policy_generation"],
+        },
+        "sampled_at": row["decision_time"],
     }
 
 

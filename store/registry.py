@@ -12,7 +12,7 @@ from typing import Any
 from psycopg import sql
 
 from law.bounds import check_jitter
-from law.errors import UnknownPattern, UnknownSchedule
+from law.errors import BadInput, UnknownPattern, UnknownSchedule
 from law.firings import check_cycle, next_firing_at
 from law.identity import DecisionId, Digest, RevisionNumber, ScheduleName
 from law.schedule import ScheduleDocument, revision_digest
@@ -57,6 +57,9 @@ def register(pool: Pool, document: ScheduleDocument, decision_id: DecisionId) ->
         patterns: list[HeldPattern] = held.locked[2]
         if not patterns:
             raise UnknownPattern(pattern=work.pattern, pattern_revision=work.pattern_revision)
+        if document.overlap.policy == "coalesce" and not patterns[0].merges:
+            reason = f"coalesce needs a merge, and {work.pattern} {work.pattern_revision} declares none"
+            raise BadInput(field="overlap.policy", reason=reason)
         digest = revision_digest(document, rules.digest if rules else None, patterns[0].digest)
         latest = held.rows(LATEST_REVISION, {"schedule_id": own.schedule_id})
         if latest and latest[0][1] == digest:

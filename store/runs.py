@@ -23,10 +23,12 @@ from law.finish import EndingName, FinishTerms, Report, RunJudgement, judge_endi
 from law.identity import ClaimId, DecisionId, Digest, EnqueueSeq, RunId, ScheduleName, digest_of
 from law.reasons import MEANINGS, TERMINAL, Disposition, Reason, RunState
 from law.verdict import Verdict
+from law.yielding import after_hop
 from store.connection import Pool, borrow
 from store.jsonb import jsonb, plain_text
 from store.locks import HeldOwner, HeldPattern, HeldRun, own_run, owner_of_run, pattern_of_run
 from store.rows import insert_rows
+from store.slices import HeldClaim, open_claim, write_slice
 from store.tables import claim as claim_table
 from store.tables import decision
 from store.turn import Turn, turn
@@ -87,7 +89,7 @@ def claim(pool: Pool, run_id: RunId, enqueue_seq: EnqueueSeq, claim_id: ClaimId,
             return Claimed(False, reason.value)
         objection = judge_authority(credentials(own, owners, patterns))
         if objection is not None:
-            withdraw(held, own, objection)
+            withdraw(held, own, objection, "claim")
             return remember(held, "claim", Claimed(False, objection.reason.value))
         take_hop(held, own, claim_id, worker)
         return remember(held, "claim", Claimed(True, reason.value))
@@ -112,11 +114,11 @@ def credentials(own: HeldRun, owners: list[HeldOwner], patterns: list[HeldPatter
     )
 
 
-def withdraw(held: Turn, own: HeldRun, objection: Verdict) -> None:
+def withdraw(held: Turn, own: HeldRun, objection: Verdict, act: str) -> None:
     """Fail a Run whose authority is gone before it was carried any further (AUT-2)."""
     bound = Disposition.UNTIMED if own.finish_by is None else Disposition.UNMET
     write_run(held, own, RunJudgement(RunState.FAILED, bound, objection.reason))
-    record_decision(held, own, "claim", RunState.FAILED, objection.reason, dict(objection.evidence))
+    record_decision(held, own, act, RunState.FAILED, objection.reason, dict(objection.evidence))
 
 
 def take_hop(held: Turn, own: HeldRun, claim_id: ClaimId, worker: str) -> None:
@@ -166,19 +168,6 @@ def report(
         return reported.fetchone() is not None
 
 
-@dataclass(frozen=True, slots=True)
-class HeldClaim:
-    """A hop's claim and its report, read under the Run's lock."""
-
-    claim_id: ClaimId
-    enqueue_seq: EnqueueSeq
-    ending: EndingName | None
-    proof_kind: str | None
-    proof: dict[str, Any] | None
-    note: str | None
-    ended_at: datetime | None
-
-
 def settle(
     pool: Pool,
     run_id: RunId,
@@ -188,7 +177,8 @@ def settle(
     validate: ProofValidator,
     may_return: bool,
 ) -> Settled:
-    """Judge one hop's end and write it: terminal, contained, or queued again behind a new fence.
+    """Judge one hop's end and write it: terminal, contained, queued again behind a new fence, or parked until its capability
+    has room for the next slice. Whatever it is, the hop's lease is released with it (YLD-1, YLD-5).
 
     With a report its ending is judged, and its proof by `validate` at the sample; without one the worker is lost, and
     `may_return` says whether the Pattern permits a return. The same `decision_id` gets the same answer. Raises UnknownRun.
@@ -197,12 +187,14 @@ def settle(
         own = the_run(run_id, held.locked[0])
         if held.earlier is not None:
             return Settled(**held.earlier)
-        claims = held.records(HeldClaim, OPEN_CLAIM, {"run_id": run_id, "claim_id": claim_id})
-        if not claims or claims[0].enqueue_seq != enqueue_seq or own.enqueue_seq != enqueue_seq:
+        hop = open_claim(held, run_id, claim_id)
+        if hop is None or hop.enqueue_seq != enqueue_seq or own.enqueue_seq != enqueue_seq:
             return Settled(str(run_id), own.schedule, own.state, own.disposition, Reason.STALE_DELIVERY.value)
         [(in_doubt,)] = held.rows(EFFECTS_IN_DOUBT, {"run_id": run_id})
-        judged = judge_hop(own, claims[0], in_doubt, validate, may_return, held.at)
-        end_claim(held, own, claims[0], judged)
+        ended = judge_hop(own, hop, in_doubt, validate, may_return, held.at)
+        judged = after_hop(ended, own.capability, own.service_class)
+        end_claim(held, own, hop, judged)
+        write_slice(held, own, hop, judged, in_doubt)
         settled = Settled(str(run_id), own.schedule, judged.state.value, judged.disposition.value, judged.reason.value)
         held.record("settle", asdict(settled))
         return settled
@@ -259,8 +251,11 @@ def write_run(held: Turn, own: HeldRun, judged: RunJudgement, proof: Mapping[str
         "proof": jsonb(proof) if proof is not None else None,
         "proof_digest": digest_of(proof) if proof is not None else None,
         "settled_at": held.at if judged.state in TERMINAL else None,
+        "wait_owner": "hardware" if judged.state is RunState.PARKED else None,
     }
     held.write(WRITE_RUN, arguments)
+    if own.capability is not None:
+        held.write(RELEASE, {"run_id": own.run_id, "at": held.at})
 
 
 def offer_next_hop(held: Turn, own: HeldRun) -> None:
@@ -298,11 +293,13 @@ HOP_IS_CLAIMED = sql.SQL(
 WORK = sql.SQL(
     """
     SELECT s.authority || '/' || s.name AS schedule, o.trigger_occurrence_id::text AS trigger_occurrence_id,
-           c.run_id, c.enqueue_seq, o.pattern, o.pattern_revision, o.pattern_digest, o.input, k.state AS checkpoint_state,
+           c.run_id, c.enqueue_seq, o.pattern, o.pattern_revision, o.pattern_digest, coalesce(i.input, o.input) AS input,
+           k.state AS checkpoint_state,
            coalesce(to_char(o.civil, 'YYYY-MM-DD"T"HH24:MI:SS'), '') AS nominal_civil, o.finish_by
     FROM claim c
     JOIN run r ON r.run_id = c.run_id
     JOIN occurrence o ON o.trigger_occurrence_id = r.trigger_occurrence_id
+    JOIN invocation i ON i.invocation_id = r.invocation_id
     JOIN schedule s ON s.schedule_id = r.schedule_id
     LEFT JOIN LATERAL (
         SELECT state FROM checkpoint k WHERE k.run_id = c.run_id ORDER BY checkpoint_seq DESC LIMIT 1
@@ -331,13 +328,6 @@ REPORT = sql.SQL(
     """
 )
 
-OPEN_CLAIM = sql.SQL(
-    """
-    SELECT claim_id, enqueue_seq, ending, proof_kind, proof, note, ended_at FROM claim
-    WHERE run_id = %(run_id)s AND claim_id = %(claim_id)s AND ended_at IS NULL
-    """
-)
-
 EFFECTS_IN_DOUBT = sql.SQL(
     "SELECT count(*) FROM effect WHERE run_id = %(run_id)s AND state IN ('admitted', 'unknown', 'contained')"
 )
@@ -358,10 +348,13 @@ EFFECTS_UNKNOWN = sql.SQL(
 WRITE_RUN = sql.SQL(
     """
     UPDATE run SET state = %(state)s, disposition = %(disposition)s, reason = %(reason)s, enqueue_seq = %(enqueue_seq)s,
-        lost_hops = %(lost_hops)s, proof = %(proof)s, proof_digest = %(proof_digest)s, settled_at = %(settled_at)s
+        lost_hops = %(lost_hops)s, proof = %(proof)s, proof_digest = %(proof_digest)s, settled_at = %(settled_at)s,
+        wait_owner = %(wait_owner)s
     WHERE run_id = %(run_id)s
     """
 )
+
+RELEASE = sql.SQL("UPDATE lease SET released_at = %(at)s WHERE run_id = %(run_id)s AND released_at IS NULL")
 
 NEXT_DELIVERY = sql.SQL(
     """

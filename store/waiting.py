@@ -1,22 +1,34 @@
-"""What waits and may be judged: every eligible Occurrence of the Schedules that are held, with all that the law asks about it.
+"""What waits and may be judged: every eligible Occurrence of the Schedules that are held, and every Run between two slices,
+with all that the law asks about it.
 
-Only reads, under the locks and at the sample of whoever decides.
+Only reads, under the locks and at the sample of whoever decides. What needs a capability that is not locked here is left for
+a decision that holds it; and with it the rest of its Schedule, since an order is kept whole or not at all.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from psycopg import sql
 
 from law.authority import Credentials
 from law.bounds import Bounds
+from law.candidates import Candidate, Need
 from law.catch_up import CatchUp, CaughtUp
-from law.identity import ScheduleName, TriggerOccurrenceId
+from law.estimates import CONFIDENCE_MIN, Estimate, known
+from law.identity import RunId, ScheduleName, TriggerOccurrenceId
+from law.merging import Mergeable
 from law.origin import Origin
-from law.overlap import OverlapPolicy, OverlapTerms
-from law.selection import Candidate, ServiceClass
-from store.locks import HeldOwner, HeldPattern, HeldSchedule
+from law.overlap import Live, OverlapPolicy, OverlapTerms
+from law.pattern import YieldContract
+from law.readiness import Spent
+from law.schedule import CapacityTable
+from law.service_class import ServiceClass
+from store.jsonb import dumps
+from store.locks import HeldCapability, HeldOwner, HeldPattern, HeldRun, HeldSchedule
+from store.supplies import contract_of, is_proven, measured_estimate, spent_on_readiness
 from store.turn import Turn
 
 CANDIDATES_MAX = 2_000
@@ -25,13 +37,15 @@ CANDIDATES_MAX = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Eligible:
-    """A pending Occurrence whose eligibility instant has come, with the terms its revision pinned."""
+    """A pending Occurrence whose eligibility instant has come, or one whose Run waits for its next slice, with the terms its
+    revision pinned."""
 
     trigger_occurrence_id: TriggerOccurrenceId
     schedule_id: int
     source_key: str
     service_class: ServiceClass
     priority: int
+    rang_at: datetime
     eligible_at: datetime
     not_before: datetime | None
     latest_start_at: datetime | None
@@ -42,125 +56,260 @@ class Eligible:
     pattern: str
     pattern_revision: str
     pattern_digest: str
+    authority_generation: int
+    policy_generation: int
     waiting_reason: str | None
     overlap_policy: OverlapPolicy
-    parallel_max: int
     aging_seconds: int | None
-    capability: str | None
     runs_per_day_max: int | None
+    overlap: dict[str, Any]
+    capacity: dict[str, Any] | None
+    has_asked: bool
     catch_up: dict[str, Any] | None
     """The pinned policy of a firing that was found late, where it is bounded."""
+    document: dict[str, Any] | None
+    input: dict[str, Any] | None
+    """Both only where inputs may be merged."""
+    resumes: RunId | None = None
+
+    @property
+    def needs(self) -> CapacityTable | None:
+        """The pinned `[capacity]` table."""
+        return CapacityTable.model_validate(self.capacity) if self.capacity is not None else None
+
+    @property
+    def terms(self) -> OverlapTerms:
+        """The pinned overlap policy as the law judges it."""
+        return OverlapTerms(self.overlap_policy, self.overlap["max"] or 1, self.overlap.get("max_units"))
 
 
-def read_eligible(held: Turn, schedules: list[HeldSchedule]) -> dict[TriggerOccurrenceId, Eligible]:
+def read_eligible(
+    held: Turn, schedules: Sequence[HeldSchedule], capabilities: Sequence[HeldCapability], runs: Sequence[HeldRun]
+) -> dict[TriggerOccurrenceId, Eligible]:
     """What waits in the held Schedules and may be judged now, oldest eligibility first."""
-    ids = [one.schedule_id for one in schedules]
-    arguments = {"schedules": ids, "at": held.at, "candidates_max": CANDIDATES_MAX}
-    return {one.trigger_occurrence_id: one for one in held.records(Eligible, ELIGIBLE, arguments)}
+    arguments = {
+        "schedules": [one.schedule_id for one in schedules],
+        "capabilities": [one.capability for one in capabilities],
+        "at": held.at,
+        "candidates_max": CANDIDATES_MAX,
+    }
+    found = held.records(Eligible, ELIGIBLE, arguments)
+    if runs:
+        found += held.records(Eligible, RESUMABLE, {"runs": [one.run_id for one in runs]})
+    return {one.trigger_occurrence_id: one for one in found}
 
 
-def live_runs(held: Turn, schedules: list[HeldSchedule]) -> dict[ScheduleName, int]:
-    """The nonterminal Invocations of each held Schedule, across its revisions (OVL-1)."""
+def live_runs(held: Turn, schedules: Sequence[HeldSchedule]) -> dict[ScheduleName, Live]:
+    """The nonterminal Invocations of each held Schedule, across its revisions, and the units they asked for (OVL-1)."""
     names = {one.schedule_id: one.schedule for one in schedules}
-    return {names[schedule_id]: live for schedule_id, live in held.rows(LIVE_RUNS, {"schedules": list(names)})}
+    rows = held.rows(LIVE_RUNS, {"schedules": list(names)})
+    return {names[schedule_id]: Live(count, units) for schedule_id, count, units in rows}
 
 
-def candidates(
-    held: Turn,
-    eligible: dict[TriggerOccurrenceId, Eligible],
-    schedules: list[HeldSchedule],
-    owners: list[HeldOwner],
-    patterns: list[HeldPattern],
-) -> list[Candidate]:
-    """Every eligible Occurrence as the law wants to see it, with the authority that was locked for it."""
-    held_by_id = {one.schedule_id: one for one in schedules}
-    standing = {owner.name: owner for owner in owners}
-    scores = {(score.pattern, score.pattern_revision): score for score in patterns}
-    capped = list({one.schedule_id for one in eligible.values() if one.runs_per_day_max is not None})
-    spent = dict(held.rows(RUNS_IN_LAST_DAY, {"schedules": capped, "at": held.at})) if capped else {}
-    caught_up = catch_ups(held, eligible)
-    return [
-        candidate(
-            one,
-            held_by_id[one.schedule_id],
-            standing.get(one.owner),
-            scores.get((one.pattern, one.pattern_revision)),
-            spent.get(one.schedule_id, 0),
-            caught_up.get(one.trigger_occurrence_id),
+@dataclass
+class Evidence:
+    """What stands behind the candidates of one round. Each question is asked of the rows once, and only if it arises."""
+
+    held: Turn
+    eligible: dict[TriggerOccurrenceId, Eligible]
+    schedules: Sequence[HeldSchedule]
+    owners: Sequence[HeldOwner]
+    patterns: Sequence[HeldPattern]
+
+    def candidates(self) -> list[Candidate]:
+        """Every eligible Occurrence as the law wants to see it, with the authority that was locked for it."""
+        by_id = {one.schedule_id: one for one in self.schedules}
+        return [self.candidate(one, by_id[one.schedule_id]) for one in self.eligible.values()]
+
+    def candidate(self, one: Eligible, own: HeldSchedule) -> Candidate:
+        """One Occurrence and what stands behind it at this sample."""
+        return Candidate(
+            trigger_occurrence_id=one.trigger_occurrence_id,
+            schedule=own.schedule,
+            service_class=one.service_class,
+            bounds=Bounds(one.eligible_at, one.not_before, one.latest_start_at, one.finish_by),
+            overlap=one.terms,
+            credentials=self.credentials(one),
+            priority=one.priority,
+            aging_seconds=one.aging_seconds,
+            need=self.need(one),
+            caught_up=self.catch_ups.get(one.trigger_occurrence_id),
+            paused=own.paused_at is not None,
+            rang_at=one.rang_at,
+            mergeable=mergeable(one),
+            resumes=one.resumes,
         )
-        for one in eligible.values()
-    ]
+
+    def credentials(self, one: Eligible) -> Credentials:
+        """Owner, Pattern revision and ceiling at this sample; a ceiling was spent at admission and is not asked again."""
+        owner = self.standing.get(one.owner)
+        score = self.scores.get((one.pattern, one.pattern_revision))
+        return Credentials(
+            owner=one.owner,
+            owner_standing=owner.standing if owner else None,
+            pattern=one.pattern,
+            pattern_standing=score.standing if score else None,
+            pattern_digest=score.digest if score else None,
+            pinned_digest=one.pattern_digest,
+            runs_per_day_max=one.runs_per_day_max if one.resumes is None else None,
+            runs_in_last_day=self.spent_runs.get(one.schedule_id, 0),
+        )
+
+    def need(self, one: Eligible) -> Need:
+        """What it asks of a capability, and how long that takes as far as anybody knows."""
+        pinned = one.needs
+        contract = self.proven_contract(one)
+        estimate = self.estimate(one, pinned, contract)
+        if pinned is None:
+            return Need(estimate=estimate, is_proven=contract is not None)
+        return Need(
+            capability=pinned.capability,
+            units=pinned.units if pinned.capability is not None else 0,
+            estimate=estimate,
+            is_proven=contract is not None,
+            transition=pinned.transition.budget if pinned.transition is not None else None,
+            spent=self.spent_readiness.get(one.schedule_id, Spent()),
+            has_asked=one.has_asked,
+        )
+
+    def proven_contract(self, one: Eligible) -> YieldContract | None:
+        """The yield contract of spare work, where slices have proven it; None for all other work, which need not yield."""
+        if one.service_class != "spare_capacity":
+            return None
+        score = self.scores.get((one.pattern, one.pattern_revision))
+        contract = contract_of(score)
+        if score is None or contract is None:
+            return None
+        if (one.pattern, one.pattern_revision) not in self._proven:
+            self._proven[one.pattern, one.pattern_revision] = is_proven(self.held, score, contract)
+        return contract if self._proven[one.pattern, one.pattern_revision] else None
+
+    def estimate(self, one: Eligible, pinned: CapacityTable | None, contract: YieldContract | None) -> Estimate | None:
+        """How long it will hold what it takes: a slice where it yields, otherwise what the revision says, or what was
+        measured where it leaves that open. None below the pinned confidence (SEL-4)."""
+        if contract is not None:
+            return Estimate(contract.max_slice, "declared", 1.0)
+        if pinned is None and one.finish_by is None:
+            return None
+        said = pinned.estimate if pinned is not None else None
+        confidence_min = CONFIDENCE_MIN
+        if pinned is not None and pinned.min_confidence is not None:
+            confidence_min = pinned.min_confidence
+        if said is not None and said.claim is not None:
+            return known(said.claim, confidence_min)
+        whose = one.pattern, one.pattern_revision, pinned.capability if pinned is not None else None
+        if (*whose, confidence_min) not in self._measured:
+            self._measured[*whose, confidence_min] = measured_estimate(self.held, *whose, confidence_min)
+        return known(self._measured[*whose, confidence_min], confidence_min)
+
+    def __post_init__(self) -> None:
+        self._proven: dict[tuple[str, str], bool] = {}
+        self._measured: dict[tuple[str, str, str | None, float], Estimate | None] = {}
+
+    @cached_property
+    def standing(self) -> dict[str, HeldOwner]:
+        return {owner.name: owner for owner in self.owners}
+
+    @cached_property
+    def scores(self) -> dict[tuple[str, str], HeldPattern]:
+        return {(score.pattern, score.pattern_revision): score for score in self.patterns}
+
+    @cached_property
+    def spent_runs(self) -> dict[int, int]:
+        """How many Runs each capped Schedule was admitted in the last 24 hours."""
+        capped = list({one.schedule_id for one in self.eligible.values() if one.runs_per_day_max is not None})
+        return dict(self.held.rows(RUNS_IN_LAST_DAY, {"schedules": capped, "at": self.held.at})) if capped else {}
+
+    @cached_property
+    def spent_readiness(self) -> dict[int, Spent]:
+        """What those who may ask for readiness have spent on it."""
+        may_ask = {one.schedule_id for one in self.eligible.values() if one.capacity and one.capacity.get("transition")}
+        return spent_on_readiness(self.held, may_ask) if may_ask else {}
+
+    @cached_property
+    def catch_ups(self) -> dict[TriggerOccurrenceId, CaughtUp]:
+        """How far the bounded catch-up behind each missed firing has come."""
+        found: dict[TriggerOccurrenceId, CaughtUp] = {}
+        counts: dict[tuple[int, timedelta], tuple[int, int]] = {}
+        for one in self.eligible.values():
+            if one.catch_up is None:
+                continue
+            terms = CatchUp.model_validate(one.catch_up)
+            of = one.schedule_id, terms.horizon
+            if of not in counts:
+                since = {"schedule_id": one.schedule_id, "since": self.held.at - terms.horizon}
+                [counts[of]] = self.held.rows(CAUGHT_UP, since)
+            found[one.trigger_occurrence_id] = CaughtUp(terms, *counts[of])
+        return found
 
 
-def catch_ups(held: Turn, eligible: dict[TriggerOccurrenceId, Eligible]) -> dict[TriggerOccurrenceId, CaughtUp]:
-    """How far the bounded catch-up behind each missed firing has come."""
-    found: dict[TriggerOccurrenceId, CaughtUp] = {}
-    counts: dict[tuple[int, timedelta], tuple[int, int]] = {}
-    for one in eligible.values():
-        if one.catch_up is None:
-            continue
-        terms = CatchUp.model_validate(one.catch_up)
-        of = one.schedule_id, terms.horizon
-        if of not in counts:
-            since = {"schedule_id": one.schedule_id, "since": held.at - terms.horizon}
-            [counts[of]] = held.rows(CAUGHT_UP, since)
-        found[one.trigger_occurrence_id] = CaughtUp(terms, *counts[of])
-    return found
-
-
-def candidate(
-    one: Eligible,
-    own: HeldSchedule,
-    owner: HeldOwner | None,
-    score: HeldPattern | None,
-    runs_in_last_day: int,
-    caught_up: CaughtUp | None,
-) -> Candidate:
-    """One Occurrence and what stands behind it at this sample."""
-    credentials = Credentials(
-        owner=one.owner,
-        owner_standing=owner.standing if owner else None,
+def mergeable(one: Eligible) -> Mergeable | None:
+    """What is compared and merged where the policy is `coalesce`; None elsewhere."""
+    if one.document is None or one.input is None:
+        return None
+    tables = one.document
+    policy = {name: tables[name] for name in ("class", "window", "overlap", "catch_up")}
+    return Mergeable(
         pattern=one.pattern,
-        pattern_standing=score.standing if score else None,
-        pattern_digest=score.digest if score else None,
-        pinned_digest=one.pattern_digest,
-        runs_per_day_max=one.runs_per_day_max,
-        runs_in_last_day=runs_in_last_day,
-    )
-    return Candidate(
-        trigger_occurrence_id=one.trigger_occurrence_id,
-        schedule=own.schedule,
-        service_class=one.service_class,
-        bounds=Bounds(one.eligible_at, one.not_before, one.latest_start_at, one.finish_by),
-        overlap=OverlapTerms(one.overlap_policy, one.parallel_max),
-        credentials=credentials,
-        priority=one.priority,
-        aging_seconds=one.aging_seconds,
-        capability=one.capability,
-        caught_up=caught_up,
-        paused=own.paused_at is not None,
+        pattern_revision=one.pattern_revision,
+        pattern_digest=one.pattern_digest,
+        owner=one.owner,
+        authority_generation=one.authority_generation,
+        policy=dumps([one.service_class, one.policy_generation, policy]),
+        budget=dumps([tables["budget"], tables["capacity"]]),
+        label=tables["work"].get("label") or "",
+        input=one.input,
     )
 
 
 ELIGIBLE = sql.SQL(
     """
-    SELECT o.trigger_occurrence_id, o.schedule_id, o.source_key, o.service_class, o.priority,
+    SELECT o.trigger_occurrence_id, o.schedule_id, o.source_key, o.service_class, o.priority, o.rang_at,
            o.eligible_at, o.not_before, o.latest_start_at, o.finish_by,
-           o.finish_proof, o.owner, o.origin, o.pattern, o.pattern_revision, o.pattern_digest, o.waiting_reason,
-           r.overlap_policy, r.parallel_max, r.aging_seconds, r.capability, r.runs_per_day_max,
+           o.finish_proof, o.owner, o.origin, o.pattern, o.pattern_revision, o.pattern_digest,
+           o.authority_generation, o.policy_generation, o.waiting_reason,
+           r.overlap_policy, r.aging_seconds, r.runs_per_day_max, r.document -> 'overlap' AS overlap,
+           nullif(r.document -> 'capacity', 'null'::jsonb) AS capacity,
+           o.capability IS NOT NULL AND EXISTS (
+               SELECT FROM readiness_request q WHERE q.trigger_occurrence_id = o.trigger_occurrence_id) AS has_asked,
            CASE WHEN o.found_late AND r.document -> 'catch_up' ->> 'mode' = 'bounded'
-                THEN r.document -> 'catch_up' END AS catch_up
+                THEN r.document -> 'catch_up' END AS catch_up,
+           CASE WHEN r.overlap_policy = 'coalesce' THEN r.document END AS document,
+           CASE WHEN r.overlap_policy = 'coalesce' THEN o.input END AS input
     FROM occurrence o
     JOIN schedule_revision r ON r.schedule_id = o.schedule_id AND r.revision = o.revision
-    WHERE o.state = 'pending' AND o.schedule_id = ANY(%(schedules)s) AND o.eligible_at <= %(at)s
+    WHERE o.state = 'pending' AND o.schedule_id = ANY(%(schedules)s)
+      AND (o.eligible_at <= %(at)s OR r.overlap_policy = 'serialize')
+      AND NOT EXISTS (
+        SELECT FROM occurrence other JOIN capability c ON c.capability = other.capability
+        WHERE other.schedule_id = o.schedule_id AND other.state = 'pending' AND other.capability IS NOT NULL
+          AND other.capability <> ALL(%(capabilities)s)
+      )
     ORDER BY o.eligible_at
     LIMIT %(candidates_max)s
     """
 )
 
+RESUMABLE = sql.SQL(
+    """
+    SELECT o.trigger_occurrence_id, o.schedule_id, o.source_key, o.service_class, o.priority, o.rang_at,
+           o.eligible_at, o.not_before, o.latest_start_at, o.finish_by,
+           o.finish_proof, o.owner, o.origin, o.pattern, o.pattern_revision, o.pattern_digest,
+           o.authority_generation, o.policy_generation, o.waiting_reason,
+           r.overlap_policy, r.aging_seconds, r.runs_per_day_max, r.document -> 'overlap' AS overlap,
+           nullif(r.document -> 'capacity', 'null'::jsonb) AS capacity, true AS has_asked,
+           NULL::jsonb AS catch_up, NULL::jsonb AS document, NULL::jsonb AS input, n.run_id AS resumes
+    FROM run n
+    JOIN occurrence o ON o.trigger_occurrence_id = n.trigger_occurrence_id
+    JOIN schedule_revision r ON r.schedule_id = o.schedule_id AND r.revision = o.revision
+    WHERE n.run_id = ANY(%(runs)s) AND n.wait_owner = 'hardware'
+    ORDER BY o.eligible_at, n.run_id
+    """
+)
+
 LIVE_RUNS = sql.SQL(
     """
-    SELECT schedule_id, count(*) FROM run
+    SELECT schedule_id, count(*)::int, sum(units)::int FROM run
     WHERE schedule_id = ANY(%(schedules)s) AND state IN ('queued', 'running', 'parked', 'cancelling', 'contained')
     GROUP BY schedule_id
     """

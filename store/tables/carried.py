@@ -29,6 +29,8 @@ invocation = Table(
     Column("ordinal", Integer, nullable=False),
     instant("admitted_at"),
     Column("decision_id", Uuid, nullable=False),
+    Column("input", JSONB),
+    words("input_digest", null=True),
     PrimaryKeyConstraint("invocation_id", name="invocation_pkey"),
     UniqueConstraint("trigger_occurrence_id", "ordinal", name="invocation_once_key"),
     ForeignKeyConstraint(
@@ -37,6 +39,7 @@ invocation = Table(
         name="invocation_occurrence_fkey",
     ),
     CheckConstraint("ordinal >= 0", name="invocation_ordinal_law"),
+    CheckConstraint("(input IS NULL) = (input_digest IS NULL)", name="invocation_input_law"),
 )
 
 run = Table(
@@ -58,6 +61,9 @@ run = Table(
     words("proof_digest", null=True),
     instant("admitted_at"),
     instant("settled_at", null=True),
+    words("capability", null=True),
+    Column("units", Integer, nullable=False, server_default=text("0")),
+    words("wait_owner", null=True),
     PrimaryKeyConstraint("run_id", name="run_pkey"),
     UniqueConstraint("invocation_id", name="run_invocation_key"),
     ForeignKeyConstraint(["invocation_id"], [f"{SCHEMA}.invocation.invocation_id"], name="run_invocation_fkey"),
@@ -80,6 +86,13 @@ run = Table(
         "AND (disposition <> 'timely' OR state = 'done')",
         name="run_settled_law",
     ),
+    CheckConstraint(
+        "(state = 'parked') = (wait_owner IS NOT NULL) "
+        "AND (wait_owner IS NULL OR wait_owner IN ('consent', 'delegate', 'hardware'))",
+        name="run_parked_law",
+    ),
+    CheckConstraint("units >= 0 AND (capability IS NOT NULL OR units = 0)", name="run_units_law"),
+    Index("run_resumable", "capability", "run_id", postgresql_where=text("wait_owner = 'hardware'")),
     Index("run_live", "schedule_id", postgresql_where=text(NONTERMINAL)),
     Index(
         "run_forbid_live",

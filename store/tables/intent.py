@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     ForeignKeyConstraint,
@@ -50,8 +51,27 @@ pattern_revision = Table(
     words("digest"),
     words("standing"),
     instant("changed_at"),
+    Column("merges", Boolean, nullable=False, server_default=text("false")),
+    Column("yields", JSONB),
     PrimaryKeyConstraint("pattern", "pattern_revision", name="pattern_revision_pkey"),
     CheckConstraint("standing IN ('active', 'retained', 'revoked')", name="pattern_revision_standing_law"),
+)
+
+origin_policy = Table(
+    "origin_policy",
+    metadata,
+    words("origin"),
+    words("principal"),
+    words("ceiling", null=True),
+    words("above"),
+    Column("generation", Integer, nullable=False),
+    instant("changed_at"),
+    PrimaryKeyConstraint("origin", "principal", name="origin_policy_pkey"),
+    CheckConstraint(
+        "origin IN ('operator', 'schedule', 'legionnaire', 'a2a_peer') AND above IN ('lower', 'refuse') AND (ceiling IS NULL "
+        "OR ceiling IN ('foreground', 'deadline_windowed', 'spare_capacity'))",
+        name="origin_policy_law",
+    ),
 )
 
 schedule = Table(

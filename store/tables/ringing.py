@@ -54,6 +54,8 @@ occurrence = Table(
     words("service_class"),
     Column("priority", SmallInteger, nullable=False),
     Column("policy_generation", Integer, nullable=False),
+    Column("authority_generation", Integer, nullable=False, server_default=text("1")),
+    words("capability", null=True),
     # when
     Column("jitter_milliseconds", Integer, nullable=False),
     instant("eligible_at", null=True),
@@ -70,6 +72,8 @@ occurrence = Table(
     words("reason", null=True),
     instant("decision_time", null=True),
     Column("decision_id", Uuid),
+    Column("coalesced_into", Uuid),
+    words("merged_input_digest", null=True),
     PrimaryKeyConstraint("trigger_occurrence_id", name="occurrence_pkey"),
     UniqueConstraint("schedule_id", "source_key", name="occurrence_firing_key"),
     ForeignKeyConstraint(
@@ -112,6 +116,19 @@ occurrence = Table(
         "waiting_reason IS NULL OR waiting_reason IN "
         "('not_yet_eligible', 'overlap', 'capacity', 'readiness', 'quiet_window', 'paused', 'catch_up')",
         name="occurrence_waiting_law",
+    ),
+    CheckConstraint(
+        "(state = 'coalesced') = (coalesced_into IS NOT NULL) AND (coalesced_into IS NULL OR merged_input_digest IS NOT NULL) "
+        "AND (coalesced_into IS NULL OR coalesced_into <> trigger_occurrence_id)",
+        name="occurrence_coalesced_law",
+    ),
+    ForeignKeyConstraint(
+        ["coalesced_into"], [f"{SCHEMA}.occurrence.trigger_occurrence_id"], name="occurrence_coalesced_fkey"
+    ),
+    Index(
+        "occurrence_needs",
+        "capability",
+        postgresql_where=text("state = 'pending' AND capability IS NOT NULL"),
     ),
     Index("occurrence_pending", "schedule_id", "eligible_at", postgresql_where=text("state = 'pending'")),
     Index("occurrence_opening", "eligible_at", postgresql_where=text("state = 'pending'")),

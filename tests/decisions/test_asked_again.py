@@ -12,6 +12,7 @@ from activities import relaying
 from activities.schedules import ScheduleActivities
 from law.errors import BadZoneRules
 from law.identity import DecisionId, RevisionNumber, RunId, StationAttemptId
+from law.merging import no_merge
 from law.routing import lane_for
 from store import authority, cutover, effects, ledger, occurrences, pausing, registry, relay, runs
 from tests.office import BRIDGE, NIGHTLY, Office, document
@@ -34,7 +35,10 @@ async def test_a_question_that_is_asked_again_while_the_bell_rings_on_is_answere
     durable by it, once, and nothing stands still."""
     schedule = office.register(document(MINUTELY))
     with ThreadPoolExecutor(2) as threads:
-        activities, question = ScheduleActivities(office.pool, threads), asks.MaterializeAsk(schedule, str(uuid4()))
+        activities, question = (
+            ScheduleActivities(office.pool, threads, no_merge),
+            asks.MaterializeAsk(schedule, str(uuid4())),
+        )
         for _ in range(5):
             clock.advance(A_MINUTE)
             await activities.materialize(question)

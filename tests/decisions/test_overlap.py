@@ -21,7 +21,8 @@ def test_ovl_1_every_nonterminal_state_of_an_earlier_run_forbids(office: Office,
     """Parked, cancelling and contained work overlaps like running work: the new Occurrence is kept and suppressed."""
     schedule = office.register(document(BRIDGE))
     office.admitted_run(schedule, "one")
-    office.execute(f"UPDATE nightbell.run SET state = '{state}'")
+    waits_for = "'hardware'" if state == "parked" else "NULL"
+    office.execute(f"UPDATE nightbell.run SET state = '{state}', wait_owner = {waits_for}")
     office.offer(schedule, "two")
     [outcome] = office.decide(schedule).outcomes
     assert (outcome.state, outcome.reason) == ("suppressed", "overlap_forbidden")

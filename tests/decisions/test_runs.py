@@ -246,12 +246,13 @@ def test_aut_4_a_ceiling_of_runs_in_a_day_is_kept_inside_a_round_too(office: Off
 @pytest.mark.obligation("SEL-4", boundary="failure")
 @pytest.mark.obligation("YLD-3", boundary="failure")
 def test_yld_3_spare_capacity_waits_until_capacity_is_known(office: Office, evening) -> None:
-    """Unknown capacity is not free: spare work and work that names a capability wait as rows, with that reason."""
+    """Unknown capacity is not free: work that names a capability waits for it, and spare work that cannot yield for a quiet
+    window; both as rows, with that reason."""
     spare = office.register(document(BRIDGE, class_={"service_class": "spare_capacity"}))
     named = office.register(document(BRIDGE, name="needs-iron", capacity={"capability": "gpu"}))
-    for schedule in (spare, named):
+    for schedule, reason in ((spare, "quiet_window"), (named, "capacity")):
         office.offer(schedule, "one")
-        assert [(one.state, one.reason) for one in office.decide(schedule).outcomes] == [("pending", "capacity")]
+        assert [(one.state, one.reason) for one in office.decide(schedule).outcomes] == [("pending", reason)]
         assert office.decide(schedule, DecisionId(uuid4())).outcomes[0].state == "pending"
     assert office.value("SELECT count(*) FROM nightbell.decision") == 2
 

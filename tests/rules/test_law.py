@@ -8,12 +8,13 @@ import pytest
 
 from law.authority import Credentials, judge_authority
 from law.bounds import Bounds
+from law.candidates import Candidate, Ground
 from law.fence import judge_claim
 from law.finish import FinishTerms, Report, judge_ending, judge_lost
 from law.identity import ScheduleName, TriggerOccurrenceId
-from law.overlap import OverlapTerms, judge_overlap
+from law.overlap import Live, OverlapTerms, judge_overlap
 from law.reasons import MEANINGS, Disposition, OccurrenceState, Reason, RunState
-from law.selection import Candidate, decide
+from law.selection import decide
 from law.window import changes_at, judge_window
 
 AT = datetime(2026, 1, 2, 1, 0, tzinfo=UTC)
@@ -77,7 +78,7 @@ def test_win_6_before_it_opens_it_waits_and_says_until_when() -> None:
 )
 def test_ovl_each_policy_at_its_ceiling(policy: str, ceiling: int, live: int, state: OccurrenceState | None) -> None:
     """Below the ceiling it may begin; at it, it is suppressed or waits as pinned."""
-    verdict = judge_overlap(OverlapTerms(policy, ceiling), live)  # type: ignore[arg-type]
+    verdict = judge_overlap(OverlapTerms(policy, ceiling), Live(live))  # type: ignore[arg-type]
     assert (verdict.state if verdict else None) is state
 
 
@@ -87,7 +88,7 @@ def test_aut_3_neither_priority_nor_lateness_revives_a_credential() -> None:
     """A revoked owner is refused whatever the candidate's class, priority and age."""
     gone = replace(HELD, owner_standing="revoked")
     for changes in ({"priority": 100}, {"aging_seconds": 1.0}, {"service_class": "spare_capacity"}):
-        [judged] = decide([candidate(1, credentials=gone, **changes)], {}, AT + timedelta(days=9))
+        [judged] = decide([candidate(1, credentials=gone, **changes)], Ground(AT + timedelta(days=9)))
         assert judged.verdict.state is OccurrenceState.REVOKED
 
 
@@ -119,7 +120,8 @@ def test_sel_1_what_cannot_be_admitted_takes_no_place_from_what_can() -> None:
     expired = candidate(2, overlap=forbid, bounds=Bounds(AT, AT, AT), priority=98)
     lawful = candidate(3, overlap=forbid)
     states = {
-        one.candidate.trigger_occurrence_id.int: one.verdict.state for one in decide([revoked, expired, lawful], {}, AT)
+        one.candidate.trigger_occurrence_id.int: one.verdict.state
+        for one in decide([revoked, expired, lawful], Ground(AT))
     }
     assert states == {1: OccurrenceState.REVOKED, 2: OccurrenceState.MISSED, 3: OccurrenceState.ADMITTED}
 
@@ -128,16 +130,20 @@ def test_sel_1_what_cannot_be_admitted_takes_no_place_from_what_can() -> None:
 @pytest.mark.obligation("SEL-3", boundary="failure")
 def test_sel_3_priority_then_aging_order_candidates_of_a_class() -> None:
     """The higher priority goes first, unless the other has waited long enough to overtake it."""
-    one_place = OverlapTerms("serialize")
+    one_place = OverlapTerms("bounded_parallel", 1)
     old = candidate(1, overlap=one_place, priority=50, aging_seconds=60.0, bounds=Bounds(AT - timedelta(minutes=20)))
     new = candidate(2, overlap=one_place, priority=60)
     first = [
-        judged.candidate for judged in decide([new, old], {}, AT) if judged.verdict.state is OccurrenceState.ADMITTED
+        judged.candidate
+        for judged in decide([new, old], Ground(AT))
+        if judged.verdict.state is OccurrenceState.ADMITTED
     ]
     assert first == [old]
     young = replace(old, bounds=Bounds(AT - timedelta(minutes=5)))
     first = [
-        judged.candidate for judged in decide([young, new], {}, AT) if judged.verdict.state is OccurrenceState.ADMITTED
+        judged.candidate
+        for judged in decide([young, new], Ground(AT))
+        if judged.verdict.state is OccurrenceState.ADMITTED
     ]
     assert first == [new]
 
@@ -147,9 +153,9 @@ def test_sel_3_priority_then_aging_order_candidates_of_a_class() -> None:
 def test_sel_6_the_order_of_arrival_changes_nothing() -> None:
     """Any permutation of the candidates gets the same answers."""
     some = [candidate(number, overlap=OverlapTerms("bounded_parallel", 3), priority=number % 3) for number in range(8)]
-    expected = decide(some, {}, AT)
+    expected = decide(some, Ground(AT))
     for turned in range(1, 8):
-        assert decide([*some[turned:], *some[:turned]], {}, AT) == expected
+        assert decide([*some[turned:], *some[:turned]], Ground(AT)) == expected
 
 
 @pytest.mark.obligation("IDN-2", boundary="ordinary")
