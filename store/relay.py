@@ -53,9 +53,27 @@ def look(pool: Pool, overdue_seconds: float, unclaimed_seconds: float, lost_seco
     return Look(tuple(ScheduleName(row[0]) for row in overdue), tuple(unclaimed), tuple(lost), undelivered)
 
 
+# What changed is compared with when its capability was last judged. A transaction that sampled before that judgement may have
+# committed after it, by as long as a transaction may last: hence the ten seconds.
 OVERDUE = sql.SQL(
     """
+    WITH changed AS (
+        SELECT c.capability FROM capability c
+        WHERE c.judged_at IS NULL OR c.changed_at > c.judged_at - interval '10 seconds'
+           OR EXISTS (SELECT FROM lease l WHERE l.capability = c.capability
+                      AND l.released_at > c.judged_at - interval '10 seconds')
+           OR EXISTS (SELECT FROM quiet_window w
+                      WHERE w.withdrawn_at IS NULL AND coalesce(w.capability, c.capability) = c.capability
+                      AND w.opens_at <= trusted_now()
+                      AND greatest(w.opens_at, w.approved_at) > c.judged_at - interval '10 seconds')
+    ), quiet AS (
+        SELECT FROM quiet_window WHERE withdrawn_at IS NULL AND capability IS NULL
+        AND trusted_now() >= opens_at AND trusted_now() < closes_at
+    )
     SELECT s.authority || '/' || s.name FROM schedule s WHERE s.schedule_id IN (
+        SELECT schedule_id FROM run WHERE wait_owner = 'hardware'
+        AND (capability IN (SELECT capability FROM changed) OR (capability IS NULL AND EXISTS (SELECT FROM quiet)))
+        UNION
         SELECT g.schedule_id FROM segment g JOIN schedule p ON p.schedule_id = g.schedule_id AND p.paused_at IS NULL
         WHERE g.next_nominal_at <= (SELECT trusted_now() - make_interval(secs => %(seconds)s))
         UNION
@@ -63,6 +81,9 @@ OVERDUE = sql.SQL(
             (eligible_at <= (SELECT trusted_now() - make_interval(secs => %(seconds)s))
              AND (waiting_reason IS NULL OR waiting_reason = 'not_yet_eligible'))
             OR least(latest_start_at, finish_by) <= (SELECT trusted_now() - make_interval(secs => %(seconds)s))
+            OR (waiting_reason IN ('capacity', 'readiness', 'quiet_window') AND capability IS NOT NULL
+                AND capability IN (SELECT capability FROM changed))
+            OR (waiting_reason = 'quiet_window' AND capability IS NULL AND EXISTS (SELECT FROM quiet))
             OR (waiting_reason = 'paused' AND EXISTS (
                 SELECT FROM schedule WHERE schedule.schedule_id = occurrence.schedule_id AND schedule.paused_at IS NULL))
             OR (waiting_reason = 'overlap' AND (

@@ -10,9 +10,11 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+from law.capacity import Capability
 from law.identity import ClaimId, DecisionId, EnqueueSeq, RunId, ScheduleName
+from law.merging import Merge, no_merge
 from law.schedule import ScheduleDocument, check_document
-from store import admission, ledger, occurrences, offers, pinned, registry, runs
+from store import admission, capacity, ledger, occurrences, offers, pinned, registry, runs
 from store.connection import Pool, open_pool
 from store.errors import StoreProblem
 
@@ -56,8 +58,21 @@ class Office:
     def materialize(self, schedule: ScheduleName) -> occurrences.Materialized:
         return occurrences.materialize(self.pool, schedule, DecisionId(uuid4()))
 
-    def decide(self, schedule: ScheduleName, decision_id: UUID | None = None) -> admission.Decided:
-        return admission.decide(self.pool, schedule, DecisionId(decision_id or uuid4()))
+    def decide(
+        self, schedule: ScheduleName, decision_id: UUID | None = None, merge: Merge = no_merge
+    ) -> admission.Decided:
+        return admission.decide(self.pool, schedule, DecisionId(decision_id or uuid4()), merge)
+
+    def capability(self, name: str, units: int = 1, **said: Any) -> tuple[ScheduleName, ...]:
+        """Register a warm, open capability, or say how it is now; who waits for it."""
+        one = Capability(name, **{"state": "WARM", "units": units, **said})
+        return capacity.set_capability(self.pool, one, DecisionId(uuid4()))
+
+    def quiet_window(self, opens_at: datetime, closes_at: datetime, capability: str | None = None) -> UUID:
+        """Approve a quiet window."""
+        known_as = uuid4()
+        capacity.approve_quiet_window(self.pool, known_as, capability, opens_at, closes_at, "an operator", "")
+        return known_as
 
     def ring(self, schedule: ScheduleName) -> admission.Decided:
         """Materialize, then decide: one round of a Schedule's workflow."""
