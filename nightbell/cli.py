@@ -12,7 +12,18 @@ import typer
 import typer.exceptions
 
 from law.errors import Contradiction
-from nightbell.commands import changing, deploying, firings, importing, ledger, receipt, schedules, stacks, zones
+from nightbell.commands import (
+    capacity,
+    changing,
+    deploying,
+    firings,
+    importing,
+    ledger,
+    receipt,
+    schedules,
+    stacks,
+    zones,
+)
 from nightbell.problems import DONE, INTERRUPTED, REFUSED, UNREACHABLE, USAGE, StackProblem
 from nightbell.worker_process import leave
 from store.errors import StoreProblem
@@ -25,7 +36,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-for commands in (stacks, firings, schedules, changing, zones, importing, ledger, deploying, receipt):
+for commands in (stacks, firings, schedules, changing, capacity, zones, importing, ledger, deploying, receipt):
     commands.add_to(app)
 
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from law.capacity import Capability
 from law.errors import BadInput, PatternChanged
 from law.identity import DecisionId, ScheduleName
 from law.schedule import ScheduleDocument, check_document
@@ -32,7 +34,7 @@ from nightbell.options import store_of
 from nightbell.settings import Settings
 from nightbell.shown import grid
 from nightbell.wiring import installed_patterns
-from store import ledger, offers, registry
+from store import capacity, ledger, offers, registry
 from store.authority import register_patterns
 from store.connection import Pool
 from store.migrate import migrate
@@ -40,6 +42,7 @@ from store.migrate import migrate
 BRIDGE = ScheduleName("home/bridge")
 LOOK_EVERY_SECONDS = 0.5
 SPEAK_EVERY_SECONDS = 7.0
+QUIET_FOR = timedelta(hours=1)
 MESSAGES = (
     "6 * 7",
     "Is anybody at the forge?",
@@ -87,6 +90,7 @@ def demonstrate(home: Home, seconds: int, quiet: bool) -> Told:
         with store_of(home.path) as (settings, pool):
             lay_out_texts(home)
             names = register_examples(pool, home)
+            lend_capacity(pool)
             ring(settings, names)
             show = board(pool, console) if watched else plain_lines(pool, console)
             watch(pool, settings, None if watched else seconds, show)
@@ -118,6 +122,15 @@ def register_examples(pool: Pool, home: Home) -> list[ScheduleName]:
         reason = f"{home.path} was used by other code. {problem.sentence} Name another home, or delete this one."
         raise BadInput(field="home", reason=reason) from problem
     return [registry.register(pool, document, DecisionId(uuid4())).schedule for document in watchable()]
+
+
+def lend_capacity(pool: Pool) -> None:
+    """One warm embedder, and a quiet window in which the backfill may show that it yields; then it needs none."""
+    embedder = Capability("embedder", state="WARM", units=1)
+    capacity.set_capability(pool, embedder, DecisionId(uuid4()))
+    now = datetime.now(UTC)
+    until, note = now + QUIET_FOR, "so that the backfill can show that it yields"
+    capacity.approve_quiet_window(pool, uuid4(), embedder.name, now, until, "whoever runs the demo", note)
 
 
 def watchable() -> Iterator[ScheduleDocument]:

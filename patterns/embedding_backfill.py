@@ -13,18 +13,34 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from law.pattern import Casting, DidNotHappen, Done, Ending, Failed, Json, Pattern, Yielded
+from law.pattern import (
+    CannotMerge,
+    Casting,
+    DidNotHappen,
+    Done,
+    Ending,
+    Failed,
+    Json,
+    Pattern,
+    YieldContract,
+    Yielded,
+)
 from patterns.placing import put_in_place, sha256_of
 
 WORD = re.compile(r"\w+")
 LOOKED_AT_MAX = 10_000
 """How many texts one hop looks at, also where all of them have their vectors: a slice is bounded."""
+
+
+MAX_SLICE = timedelta(seconds=30)
+"""What one shard is promised to take at most, claim to checkpoint."""
 
 
 class Backfill(BaseModel):
@@ -160,6 +176,24 @@ def vector_of(text: str, dimensions: int) -> list[float]:
     return [round(value / length, 6) for value in vector]
 
 
+def merged(backfills: Sequence[Backfill]) -> Backfill:
+    """One walk for several firings that waited: over the same texts, in the smallest shards that were asked for (OVL-5)."""
+    first = backfills[0]
+    for other in backfills[1:]:
+        if (other.texts, other.dimensions) != (first.texts, first.dimensions):
+            raise CannotMerge("one walk goes over one folder and makes vectors of one width")
+    return first.model_copy(update={"shard": min(one.shard for one in backfills)})
+
+
 def pattern(digest: str) -> Pattern[Backfill]:
-    """The Pattern, with the digest of its source."""
-    return Pattern("embedding_backfill", "1", Backfill, perform, digest, returns_to_checkpoint=True)
+    """The Pattern, with the digest of its source. One shard is one slice, checkpointed, with its only effect ended."""
+    return Pattern(
+        "embedding_backfill",
+        "2",
+        Backfill,
+        perform,
+        digest,
+        returns_to_checkpoint=True,
+        merge=merged,
+        yields=YieldContract(MAX_SLICE),
+    )

@@ -16,7 +16,19 @@ from law.errors import UnknownOccurrence
 from law.identity import ScheduleName, TriggerOccurrenceId
 from law.reasons import MEANINGS, Reason
 from store.connection import Connection, Pool, borrow
-from store.tables import claim, decision, delivery, effect, invocation, occurrence, run, schedule, skipped_range
+from store.tables import (
+    claim,
+    decision,
+    delivery,
+    effect,
+    invocation,
+    lease,
+    occurrence,
+    readiness_request,
+    run,
+    schedule,
+    skipped_range,
+)
 
 LIMIT_MAX = 10_000
 
@@ -130,6 +142,8 @@ def explain(pool: Pool, trigger_occurrence_id: TriggerOccurrenceId) -> Line:
             "run": first(read(connection, the_run(admitted))) if admitted else None,
             "hops": read(connection, hops_of(admitted)) if admitted else [],
             "effects": read(connection, effects_of(admitted)) if admitted else [],
+            "members": read(connection, members_of(trigger_occurrence_id)),
+            "readiness": first(read(connection, asked_for(trigger_occurrence_id))),
         }
 
 
@@ -153,6 +167,11 @@ def the_occurrence(trigger_occurrence_id: TriggerOccurrenceId) -> Query:
         occurrence.c.civil_kind,
         occurrence.c.found_late,
         occurrence.c.materialized_at,
+        occurrence.c.capability,
+        occurrence.c.policy_generation,
+        occurrence.c.authority_generation,
+        occurrence.c.coalesced_into,
+        sa.func.coalesce(occurrence.c.merged_input_digest, invocation.c.input_digest).label("merged_input_digest"),
     )
     return occurrence_lines().add_columns(*made_of).where(occurrence.c.trigger_occurrence_id == trigger_occurrence_id)
 
@@ -188,8 +207,29 @@ def the_run(admitted: UUID) -> Query:
     )
 
 
+def members_of(trigger_occurrence_id: TriggerOccurrenceId) -> Query:
+    """The Occurrences that were coalesced into this one, in the order they rang (OVL-5)."""
+    return (
+        sa.select(
+            occurrence.c.trigger_occurrence_id,
+            occurrence.c.source_key.label("key"),
+            occurrence.c.rang_at,
+            occurrence.c.input_digest,
+        )
+        .where(occurrence.c.coalesced_into == trigger_occurrence_id)
+        .order_by(occurrence.c.rang_at, occurrence.c.trigger_occurrence_id)
+    )
+
+
+def asked_for(trigger_occurrence_id: TriggerOccurrenceId) -> Query:
+    """The one readiness request that it filed, if it did (YLD-4)."""
+    return sa.select(*(column for column in readiness_request.c if column.name != "schedule_id")).where(
+        readiness_request.c.trigger_occurrence_id == trigger_occurrence_id
+    )
+
+
 def hops_of(admitted: UUID) -> Query:
-    """Its delivery hops, each with the claim that took it."""
+    """Its delivery hops, each with the claim that took it and the lease it held."""
     return (
         sa.select(
             delivery.c.enqueue_seq,
@@ -205,8 +245,13 @@ def hops_of(admitted: UUID) -> Query:
             claim.c.ending,
             claim.c.note,
             claim.c.ended_at,
+            lease.c.capability,
+            lease.c.units,
+            lease.c.granted_at,
+            lease.c.released_at,
         )
         .outerjoin(claim, (claim.c.run_id == delivery.c.run_id) & (claim.c.enqueue_seq == delivery.c.enqueue_seq))
+        .outerjoin(lease, (lease.c.run_id == delivery.c.run_id) & (lease.c.enqueue_seq == delivery.c.enqueue_seq))
         .where(delivery.c.run_id == admitted)
         .order_by(delivery.c.enqueue_seq)
     )

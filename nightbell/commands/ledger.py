@@ -77,15 +77,28 @@ def tell(console: Console, found: dict[str, Any]) -> None:
     for decision in found["decisions"]:
         console.print(f"  {cell('', decision['sampled_at'])}  {decision['act']}: {decision['outcome']}, {decision['sentence']} "
                       f"({', '.join(decision['obligations'])})")  # fmt: skip
+        if decision["evidence"]:
+            console.print(f"      {arithmetic(decision['evidence'])}")
+    for member in found["members"]:
+        console.print(f"  stands for {member['key']} too ({member['trigger_occurrence_id']})")
+    if found["readiness"] is not None:
+        asked = found["readiness"]
+        console.print(f"  asked that {asked['capability']} be made ready: {asked['state']}, {asked['note'] or '–'}")
     for hop in found["hops"]:
+        held = f", held {hop['units']} of {hop['capability']}" if hop["units"] else ""
         console.print(
-            f"  hop {hop['enqueue_seq']}: {hop['state']}, published {hop['publish_count']}×, {hop['note'] or '–'}"
+            f"  hop {hop['enqueue_seq']}: {hop['state']}, published {hop['publish_count']}×{held}, {hop['note'] or '–'}"
         )
     for effect in found["effects"]:
         console.print(f"  effect {effect['kind']} {effect['effect_key']}: {effect['state']}")
     if found["run"] is not None:
         console.print(f"  Run {found['run']['run_id']}: {found['run']['state']}, {found['run']['reason'] or '–'}, "
                       f"finish {found['run']['disposition']}")  # fmt: skip
+
+
+def arithmetic(evidence: dict[str, Any]) -> str:
+    """What a decision rests on, in one line."""
+    return ", ".join(f"{name} {said}" for name, said in evidence.items())
 
 
 def waits(occurrence: dict[str, Any]) -> str:

@@ -131,6 +131,7 @@ ALTER TABLE occurrence ADD CONSTRAINT occurrence_coalesced_law CHECK ((state = '
 ALTER TABLE occurrence VALIDATE CONSTRAINT occurrence_coalesced_law;
 ALTER TABLE occurrence ADD CONSTRAINT occurrence_coalesced_fkey FOREIGN KEY(coalesced_into) REFERENCES occurrence (trigger_occurrence_id) NOT VALID;
 ALTER TABLE occurrence VALIDATE CONSTRAINT occurrence_coalesced_fkey;
+CREATE INDEX occurrence_members ON occurrence (coalesced_into) WHERE coalesced_into IS NOT NULL;
 CREATE INDEX occurrence_needs ON occurrence (capability) WHERE state = 'pending' AND capability IS NOT NULL;
 
 -- What waits already needs what its revision says; what is decided stays as it was.

@@ -130,6 +130,7 @@ occurrence = Table(
         "capability",
         postgresql_where=text("state = 'pending' AND capability IS NOT NULL"),
     ),
+    Index("occurrence_members", "coalesced_into", postgresql_where=text("coalesced_into IS NOT NULL")),
     Index("occurrence_pending", "schedule_id", "eligible_at", postgresql_where=text("state = 'pending'")),
     Index("occurrence_opening", "eligible_at", postgresql_where=text("state = 'pending'")),
     Index("occurrence_ledger", "schedule_id", "rang_at"),

@@ -16,7 +16,7 @@ def test_three_patterns_are_installed_each_under_its_own_digest() -> None:
     assert [(one.key, one.revision) for one in found] == [
         ("bridge_turn", "1"),
         ("nightly_rite", "1"),
-        ("embedding_backfill", "1"),
+        ("embedding_backfill", "2"),
     ]
     assert len({one.digest for one in found}) == 3
     assert all(one.digest.startswith("sha256:") and len(one.digest) == 71 for one in found)
