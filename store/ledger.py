@@ -136,14 +136,14 @@ def explain(pool: Pool, trigger_occurrence_id: TriggerOccurrenceId) -> Line:
             raise UnknownOccurrence(trigger_occurrence_id=trigger_occurrence_id)
         decisions = read(connection, decisions_about(trigger_occurrence_id))
         admitted = found[0]["run_id"]
+        members = read(connection, members_of(trigger_occurrence_id))
+        asked = first(read(connection, asked_for(trigger_occurrence_id)))
         return {
-            "occurrence": found[0],
+            "occurrence": {**found[0], "members": members, "readiness": asked},
             "decisions": [in_words(line) for line in decisions],
             "run": first(read(connection, the_run(admitted))) if admitted else None,
             "hops": read(connection, hops_of(admitted)) if admitted else [],
             "effects": read(connection, effects_of(admitted)) if admitted else [],
-            "members": read(connection, members_of(trigger_occurrence_id)),
-            "readiness": first(read(connection, asked_for(trigger_occurrence_id))),
         }
 
 

@@ -79,10 +79,10 @@ def tell(console: Console, found: dict[str, Any]) -> None:
                       f"({', '.join(decision['obligations'])})")  # fmt: skip
         if decision["evidence"]:
             console.print(f"      {arithmetic(decision['evidence'])}")
-    for member in found["members"]:
+    for member in occurrence["members"]:
         console.print(f"  stands for {member['key']} too ({member['trigger_occurrence_id']})")
-    if found["readiness"] is not None:
-        asked = found["readiness"]
+    if occurrence["readiness"] is not None:
+        asked = occurrence["readiness"]
         console.print(f"  asked that {asked['capability']} be made ready: {asked['state']}, {asked['note'] or '–'}")
     for hop in found["hops"]:
         held = f", held {hop['units']} of {hop['capability']}" if hop["units"] else ""
