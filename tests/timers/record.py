@@ -1,4 +1,5 @@
-"""Record the histories of every path from real runs: `python tests/timers/record.py` writes `tests/histories/*.json` anew.
+"""Record the histories of every path from real runs: `python tests/timers/record.py` writes `tests/histories/*.json` anew;
+with names of paths (`yielded`, `missed`) behind it, only those.
 
 A real stack is started; Schedules ring, offers repeat, a worker is killed after it persisted and after it admitted, and a
 Schedule's workflow lives long enough to begin again. What Temporal kept of it is what is written.
@@ -14,12 +15,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 from temporalio.client import Client
 
+from law.capacity import Capability
 from law.identity import DecisionId, ScheduleName, lane_message_id
 from law.schedule import check_document
 from nightbell import stack
@@ -27,7 +30,7 @@ from nightbell.commands.schedules import ring
 from nightbell.home import Home
 from nightbell.options import store_of
 from nightbell.wiring import installed_patterns
-from store import ledger, offers, registry
+from store import capacity, ledger, offers, registry
 from store.authority import register_patterns
 from store.connection import Pool
 from store.migrate import migrate
@@ -36,6 +39,16 @@ from workflows.terms import RELAY_WORKFLOW_ID, schedule_workflow_id
 HISTORIES = Path(__file__).parent.parent / "histories"
 DYING = Path(__file__).parent.parent / "crash" / "worker_that_dies.py"
 WITHIN_SECONDS = 60.0
+PATHS = (
+    "admitted_and_duplicate",
+    "missed",
+    "suppressed",
+    "yielded",
+    "activated",
+    "crashed",
+    "continued_as_new",
+    "relay",
+)
 
 WORK = {"pattern": "bridge_turn", "pattern_revision": "1", "owner": "magus", "input": {"message": "6 * 7"}}
 
@@ -77,15 +90,40 @@ class Recorder:
     def record_all(self) -> None:
         """Every path, by name."""
         HISTORIES.mkdir(exist_ok=True)
-        self.admitted_and_duplicate()
-        self.missed()
-        self.suppressed()
-        self.activated()
+        for path in sys.argv[1:] or PATHS:
+            getattr(self, path)()
+
+    def crashed(self) -> None:
+        """A worker killed after it persisted, after it admitted, and before it performed."""
         self.killed("after materialize", "crash-after-persist")
         self.killed("after decide", "crash-after-admit")
         self.killed("before perform", "hop-lost-and-returned")
-        self.continued_as_new()
+
+    def relay(self) -> None:
+        """The safety net, whatever it saw meanwhile."""
         self.keep(RELAY_WORKFLOW_ID, "relay")
+
+    def yielded(self) -> None:
+        """Spare work that waits for a quiet window, then goes slice by slice: each a hop, and a decision between two."""
+        texts = self.settings.files_folder / "texts"
+        texts.mkdir(parents=True, exist_ok=True)
+        for number in range(2):
+            (texts / f"{number}.txt").write_text(f"the hammer fell {number} times")
+        backfill = {**WORK, "pattern": "embedding_backfill", "pattern_revision": "2", "input": {"shard": 1}}
+        spare = {"class": {"service_class": "spare_capacity"}, "capacity": {"capability": "embedder"}}
+        name = self.door("yielded", work=backfill, **spare)
+        embedder = Capability("embedder", state="WARM", units=1)
+        capacity.set_capability(self.pool, embedder, DecisionId(uuid4()))
+        occurrence_id = self.offer(name, "one")
+        until(lambda: ledger.explain(self.pool, occurrence_id)["occurrence"]["reason"] == "quiet_window")  # type: ignore[arg-type]
+        now = datetime.now(UTC)
+        capacity.approve_quiet_window(self.pool, uuid4(), None, now, now + timedelta(hours=1), "magus", "")
+        ring(self.settings, [name])
+        until(lambda: self.state(occurrence_id) == ("admitted", "done"))
+        time.sleep(1)
+        self.keep(schedule_workflow_id(name), "yielded")
+        run_id = ledger.explain(self.pool, occurrence_id)["run"]["run_id"]  # type: ignore[arg-type]
+        self.keep(lane_message_id(run_id, 0), "hop-yielded")  # type: ignore[arg-type]
 
     def register(self, tables: dict[str, Any]) -> ScheduleName:
         name = registry.register(self.pool, check_document(tables), DecisionId(uuid4())).schedule
@@ -164,8 +202,8 @@ class Recorder:
         with self.pool.connection() as connection:
             connection.execute("ALTER TABLE run DISABLE TRIGGER run_is_pinned")
             connection.execute(
-                "UPDATE run SET state = 'parked', settled_at = NULL, disposition = CASE WHEN finish_by IS NULL "
-                "THEN 'untimed' ELSE 'open' END WHERE trigger_occurrence_id = %s", (second,),
+                "UPDATE run SET state = 'parked', wait_owner = 'consent', settled_at = NULL, disposition = "
+                "CASE WHEN finish_by IS NULL THEN 'untimed' ELSE 'open' END WHERE trigger_occurrence_id = %s", (second,),
             )  # fmt: skip
             connection.execute("ALTER TABLE run ENABLE TRIGGER run_is_pinned")
         yield

@@ -1,5 +1,6 @@
 """Recorded histories of every path, replayed against today's code; and what a careless change would have said."""
 
+import base64
 import json
 import re
 from pathlib import Path
@@ -16,6 +17,7 @@ HISTORIES = Path(__file__).parent.parent / "histories"
 PATHS = {
     "admitted-and-duplicate", "missed", "suppressed", "crash-after-persist", "crash-after-admit", "activated-and-refused",
     "continued-as-new-before", "continued-as-new-after", "hop-done", "hop-lost-and-returned", "relay",
+    "yielded", "hop-yielded",
 }  # fmt: skip
 
 
@@ -56,7 +58,9 @@ def test_the_histories_are_of_what_their_names_say() -> None:
     assert activities("admitted-and-duplicate").count("offer") == 2
     assert activities("activated-and-refused").count("activate") == 3
     assert "activityTaskFailedEventAttributes" in json.dumps(events("activated-and-refused"))
-    assert activities("hop-done") == ["claim", "perform", "settle"]
+    assert activities("hop-done") == activities("hop-yielded") == ["claim", "perform", "settle"]
+    assert base64.b64encode(b'"parked: yielded"').decode() in json.dumps(events("hop-yielded"))
+    assert activities("yielded").count("publish") >= 2, "two slices, handed over one by one"
     assert "timeout" in json.dumps(events("hop-lost-and-returned")).lower()
     last, first = events("continued-as-new-before")[-1], events("continued-as-new-after")[0]
     continued = last["workflowExecutionContinuedAsNewEventAttributes"]
