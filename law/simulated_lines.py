@@ -5,10 +5,11 @@ changes an answer in another (DESIGN §6). A line is what waits of one Schedule,
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
+from typing import Any
 
 from law.bounds import Bounds
 from law.candidates import Candidate
@@ -17,13 +18,15 @@ from law.finish import FinishTerms, disposition_at
 from law.identity import SourceKey, TriggerOccurrenceId, trigger_occurrence_id
 from law.overlap import Live
 from law.reasons import Disposition, OccurrenceState, Reason
+from law.selection import selection_order
 from law.service_class import ServiceClass
 from law.simulated import Arrival, Outcome, Simulated
 from law.tally import Meter
 from law.yielding import QuietWindow
 
 A_DAY = timedelta(days=1)
-NO_CEILING = 1 << 62
+AT_ONCE = timedelta(0)
+NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(slots=True, eq=False)
@@ -63,40 +66,47 @@ class Waiting:
         self.line.waiting.pop(occurrence, None)
         self.line.parked.pop(occurrence, None)
 
-    def outcome(self, state: OccurrenceState, reason: Reason, at: datetime) -> Outcome:
-        """What became of it, as of `at`; whoever was decided says when."""
-        bounds = self.candidate.bounds
+    def outcome(
+        self,
+        state: OccurrenceState,
+        reason: Reason,
+        at: datetime,
+        coalesced_into: SourceKey | None = None,
+        evidence: Mapping[str, Any] = NOTHING,
+    ) -> Outcome:
+        """What became of one that was not admitted, as of `at`; whoever was decided says when."""
+        bounds, line = self.candidate.bounds, self.line
+        decided_at = None if state is OccurrenceState.PENDING else at
         return Outcome(
-            self.ordinal,
-            self.line.name,
-            self.key,
-            self.line.service_class,
-            self.candidate.place[0],
-            bounds.eligible_at,
-            state,
-            reason,
-            None if state is OccurrenceState.PENDING else at,
-            self.reasons,
-            max(at - bounds.eligible_at, timedelta(0)),
-            disposition=Disposition.UNTIMED if bounds.finish_by is None else Disposition.OPEN,
-        )
+            self.ordinal, line.name, self.key, line.service_class, self.candidate.rang_at or bounds.eligible_at,
+            bounds.eligible_at, state, reason, decided_at, self.reasons, self.waited(at),
+            coalesced_into=coalesced_into, evidence=evidence,
+        )  # fmt: skip
 
     def ran(self, run_to: datetime | None) -> Outcome:
         """What became of it once it was admitted; `run_to` None where nobody knows when its work ends."""
         assert self.run_from is not None, "it was admitted"
-        told = self.outcome(OccurrenceState.ADMITTED, Reason.ADMITTED, self.run_from)
-        disposition = told.disposition
-        if run_to is not None:
-            disposition = disposition_at(FinishTerms(finish_by=self.candidate.bounds.finish_by), disposition, run_to)
-            disposition = Disposition.TIMELY if disposition is Disposition.OPEN else disposition
-        return replace(
-            told,
-            disposition=disposition,
-            run_from=self.run_from,
-            run_to=run_to,
-            units=self.units,
-            slices=self.slices,
-        )
+        bounds, line = self.candidate.bounds, self.line
+        return Outcome(
+            self.ordinal, line.name, self.key, line.service_class, self.candidate.rang_at or bounds.eligible_at,
+            bounds.eligible_at, OccurrenceState.ADMITTED, Reason.ADMITTED, self.run_from, self.reasons,
+            self.waited(self.run_from), self.run_from, run_to, self.units, self.slices, kept(bounds.finish_by, run_to),
+        )  # fmt: skip
+
+    def waited(self, at: datetime) -> timedelta:
+        """How long it waited since it was eligible."""
+        eligible_at = self.candidate.bounds.eligible_at
+        return at - eligible_at if at > eligible_at else AT_ONCE
+
+
+def kept(finish_by: datetime | None, run_to: datetime | None) -> Disposition:
+    """What becomes of a finish bound when work ends at `run_to`."""
+    if finish_by is None:
+        return Disposition.UNTIMED
+    if run_to is None:
+        return Disposition.OPEN
+    at_end = disposition_at(FinishTerms(finish_by=finish_by), Disposition.OPEN, run_to)
+    return Disposition.TIMELY if at_end is Disposition.OPEN else at_end
 
 
 class Line:
@@ -105,7 +115,6 @@ class Line:
     def __init__(self, place: int, one: Simulated, pool: "Pool") -> None:
         document = one.document
         self.place, self.one, self.name, self.pool = place, one, one.name, pool
-        pool.lines.append(self)
         self.terms, self.mergeable = document.overlap.terms, one.mergeable
         self.need, self.credentials = one.need, one.credentials
         self.service_class: ServiceClass = document.class_.service_class
@@ -116,6 +125,8 @@ class Line:
         yields = one.contract is not None and one.contract.is_whole and (is_spare or has_capability)
         self.slice_max = one.contract.max_slice if one.contract is not None and yields else one.takes
         self.is_long = document.window is None and self.terms.policy != "coalesce"
+        has_ceiling = self.terms.units_max is not None or self.credentials.runs_per_day_max is not None
+        self.is_plain = not has_ceiling and not self.needs_quiet
         self.coming: Iterator[Arrival] = iter(())
         self.live = Live()
         self.to_come: dict[TriggerOccurrenceId, Waiting] = {}
@@ -147,6 +158,19 @@ class Line:
         rang_at = arrival.rang_at
         return Outcome(ordinal, self.name, arrival.key, self.service_class, rang_at, None, state, reason, rang_at)
 
+    def queue(self, one: Waiting) -> None:
+        """Put it into the line, at its end unless it came at the same instant as the last one."""
+        last = next(reversed(self.waiting.values()), None)
+        self.waiting[one.candidate.trigger_occurrence_id] = one
+        if last is not None and self.order(one) < self.order(last):
+            self.waiting = dict(sorted(self.waiting.items(), key=lambda item: self.order(item[1])))
+
+    def order(self, one: Waiting) -> tuple[datetime, str]:
+        """The order of the line, as selection has it: of those that ask for the same, the older first."""
+        if self.terms.policy == "serialize":
+            return one.candidate.place
+        return one.candidate.bounds.eligible_at, str(one.candidate.trigger_occurrence_id)
+
     def admitted(self, at: datetime) -> None:
         """One more Run is live, and counts against a ceiling."""
         self.live += self.need.units
@@ -163,25 +187,29 @@ class Line:
             self._admitted_at.popleft()
         return len(self._admitted_at)
 
-    def may_judge(self, at: datetime, free: int | None, open_now: Sequence[QuietWindow]) -> Iterator[Waiting]:
-        """Whoever of it may get another answer where so many units are free; None where it needs none."""
-        yield from self.parked.values()
-        self.is_left_out = False
-        if self.needs_quiet and not any(window.covers(self.need.capability, at) for window in open_now):
-            return
-        judged_max = self.judged_max(at, free) if self.is_long else len(self.waiting)
-        self.is_left_out = len(self.waiting) > judged_max
-        yield from islice(self.waiting.values(), judged_max)
+    @property
+    def places(self) -> int:
+        """How many Runs more its overlap policy lets in."""
+        return self.terms.parallel_max - self.live.count
 
-    def judged_max(self, at: datetime, free: int | None) -> int:
-        """How many of a line without windows can be answered otherwise than the one before: as many as there are places and
-        units for, and one more. Where the answer is a no for good, all of them."""
-        places = self.terms.parallel_max - self.live.count
-        is_spent = self.runs_in_last_day(at) >= (self.credentials.runs_per_day_max or NO_CEILING)
-        if is_spent or (places <= 0 and self.terms.policy == "forbid"):
-            return len(self.waiting)
-        room = places if free is None else min(places, free // max(1, self.need.units))
-        return max(0, room) + 1
+    def is_refused(self, at: datetime) -> bool:
+        """Whether whoever of it waits now is told no for good."""
+        ceiling = self.credentials.runs_per_day_max
+        is_forbidden = self.terms.policy == "forbid" and self.places <= 0
+        return is_forbidden or (ceiling is not None and self.runs_in_last_day(at) >= ceiling)
+
+    def is_quiet_for(self, at: datetime, open_now: Sequence[QuietWindow]) -> bool:
+        """Whether it may begin as far as quiet windows go."""
+        return not self.needs_quiet or any(window.covers(self.need.capability, at) for window in open_now)
+
+    def heads(self, free: int | None) -> list[Waiting]:
+        """Of a line without windows, as many as there are places and units for: no more can be admitted at once. At least
+        one, so that somebody knows what it waits for."""
+        room = self.places if free is None else min(self.places, free // max(1, self.need.units))
+        found = list(islice(self.waiting.values(), max(1, room)))
+        is_known = room <= 0 and found[:1] and found[0].reasons[-1:] == (Reason.OVERLAP,) and self.places <= 0
+        self.is_left_out = len(self.waiting) > len(found)
+        return [] if is_known else found
 
 
 class Pool:
@@ -189,22 +217,56 @@ class Pool:
 
     def __init__(self, meter: Meter | None) -> None:
         self.meter, self.capability = meter, meter.capability if meter is not None else None
-        self.lines: list[Line] = []
         self.fresh: list[Waiting] = []
         self._held: dict[int, Hold] = {}
         self._held_units = 0
+        self._waited_in: dict[Line, None] = {}
+
+    def refresh(self, *fresh: Waiting) -> None:
+        """These have something new to say, and wait from now on if they did not before."""
+        for one in fresh:
+            self.fresh.append(one)
+            self._waited_in[one.line] = None
 
     def to_judge(self, at: datetime, open_now: Sequence[QuietWindow]) -> list[Waiting]:
         """Whoever has something new to say, and whoever may get another answer, where anything is free at all."""
         fresh, self.fresh = self.fresh, []
+        free = self.free
+        if free is not None and free <= 0:
+            return fresh
+        self._waited_in = {line: None for line in self._waited_in if line.waiting or line.parked}
+        heads = list[Waiting]()
+        for line in self._waited_in:
+            fresh += line.parked.values()
+            if not line.is_long:
+                fresh += line.waiting.values()
+            elif line.waiting and line.is_quiet_for(at, open_now):
+                heads += line.heads(free)
+        return fresh + self.first_of(heads, free, at)
+
+    def first_of(self, heads: list[Waiting], free: int | None, at: datetime) -> list[Waiting]:
+        """Of those who ask for the same, as many as can be given it, in the order of selection. Where a deadline may hold
+        some of them back and not others, or something else may, all of them."""
+        if free is None or len(heads) <= 1 or any(not line.is_long and line.waiting for line in self._waited_in):
+            return heads
+        alike: dict[tuple[str, int], list[Waiting]] = {}
+        found = [one for one in heads if one.line.places <= 0]
+        for one in (one for one in heads if one.line.places > 0):
+            alike.setdefault((one.line.service_class, one.line.need.units), []).append(one)
+        for (_, units), those in alike.items():
+            if len(those) > 1 and all(one.line.is_plain for one in those):
+                those.sort(key=lambda one: selection_order(one.candidate, at))
+                del those[max(1, free // max(1, units)) :]
+            found += those
+        return found
+
+    @property
+    def free(self) -> int | None:
+        """Units that nobody holds, 0 where it gives nothing to anybody; None where nothing is asked of any capability."""
         if self.capability is None:
-            return [*fresh, *self.lines[0].may_judge(at, None, open_now)]
-        if self.capability.state != "WARM" or self.capability.admission != "open":
-            return fresh
-        free = self.capability.units - self._held_units
-        if free <= 0:
-            return fresh
-        return [*fresh, *(one for line in self.lines for one in line.may_judge(at, free, open_now))]
+            return None
+        gives = self.capability.state == "WARM" and self.capability.admission == "open"
+        return self.capability.units - self._held_units if gives else 0
 
     def held_at(self, at: datetime) -> tuple[Hold, ...]:
         """What is held, as the law counts it: an end that was expected and has passed is none."""

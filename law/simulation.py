@@ -12,7 +12,7 @@ only those are judged whose own hour has come. So a flood costs what rings, and 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
@@ -63,21 +63,19 @@ class Simulation:
         self._open: list[QuietWindow] = []
         self._told: list[Outcome] = []
         self._ordinals, self._entries = count(), count()
-        self._pools = self.make_pools()
-        self._lines = sorted((line for pool in self._pools for line in pool.lines), key=lambda line: line.place)
+        self._lines = self.make_lines()
 
-    def make_pools(self) -> list[Pool]:
-        """A pool for every capability that is given or asked for, and one for every Schedule that asks for none."""
+    def make_lines(self) -> list[Line]:
+        """A line for every Schedule, by name, in the pool of its capability; one that needs none has a pool of its own."""
         known = {one.name: one for one in self.stage.capabilities}
         in_order = [(one, one.need.capability) for one in sorted(self.stage.schedules, key=lambda one: one.name)]
         for name in sorted({*known, *(asked for _, asked in in_order if asked is not None)}):
             self.meters[name] = Meter(known.get(name, Capability(name)), self.stage.since, self.stage.until)
         pools = {name: Pool(meter) for name, meter in self.meters.items()}
-        lines = [
+        return [
             Line(place, one, pools[asked] if asked is not None else Pool(None))
             for place, (one, asked) in enumerate(in_order)
         ]
-        return [*pools.values(), *(line.pool for line in lines if line.pool.capability is None)]
 
     def outcomes(self) -> Iterator[Outcome]:
         """What became of every firing of the stretch, each once, as soon as it is known."""
@@ -152,14 +150,13 @@ class Simulation:
 
     def enter(self, one: Waiting) -> None:
         """It waits, and has something new to say."""
-        occurrence = one.candidate.trigger_occurrence_id
-        one.line.to_come.pop(occurrence, None)
-        one.line.waiting[occurrence] = one
+        one.line.to_come.pop(one.candidate.trigger_occurrence_id, None)
+        one.line.queue(one)
         self.change(one.line.pool, one)
 
     def change(self, pool: Pool, *fresh: Waiting) -> None:
         """Something changed in a pool, or for these who wait there."""
-        pool.fresh += fresh
+        pool.refresh(*fresh)
         self._changed[pool] = None
 
     def open_quiet(self, window: QuietWindow, at: datetime) -> None:
@@ -180,8 +177,18 @@ class Simulation:
         self.judged_count += len(judged)
         supplies = [Supply(pool.capability, pool.held_at(at)) for pool in pools if pool.capability is not None]
         ground = Ground(at, self._live, supplies, self._open, self.stage.merge)
-        for answer in decide([one.asking(at) for one in judged.values()], ground):
+        answers = decide([one.asking(at) for one in judged.values()], ground)
+        for answer in answers:
             self.answer(judged, answer, at)
+        final = (one for one in answers if one.verdict.state is not OccurrenceState.PENDING)
+        self.judge_rest({judged[one.candidate.trigger_occurrence_id].line: None for one in final}, at)
+
+    def judge_rest(self, lines: Iterable[Line], at: datetime) -> None:
+        """Somebody was answered for good in these lines; where not everybody in one was judged, the next ones are, at once."""
+        for line in lines:
+            if line.is_left_out:
+                line.is_left_out = False
+                self.change(line.pool, *(line.waiting.values() if line.is_refused(at) else ()))
 
     def answer(self, judged: dict[TriggerOccurrenceId, Waiting], answer: Judgement, at: datetime) -> None:
         """What one judgement means for whoever waited."""
@@ -191,15 +198,12 @@ class Simulation:
             if answer.changes_at is not None and answer.changes_at != one.looks_at:
                 self.look_at(answer.changes_at, one)
             return
-        if one.line.is_left_out:
-            self.change(one.line.pool)
         one.leave()
         if verdict.state is OccurrenceState.ADMITTED:
             self.start(one, answer.units, at)
             return
         into = judged[answer.coalesced_into].key if answer.coalesced_into is not None else None
-        told = one.outcome(verdict.state, verdict.reason, at)
-        self._told.append(replace(told, coalesced_into=into, evidence=verdict.evidence))
+        self._told.append(one.outcome(verdict.state, verdict.reason, at, into, verdict.evidence))
 
     def start(self, one: Waiting, units: int, at: datetime) -> None:
         """A Run begins, or its next slice does."""
@@ -223,7 +227,8 @@ class Simulation:
         one.slices += 1
         if one.left > timedelta(0):
             occurrence = one.candidate.trigger_occurrence_id
-            one.candidate = replace(one.candidate, resumes=run_id(occurrence, 0))
+            if one.candidate.resumes is None:
+                one.candidate = replace(one.candidate, resumes=run_id(occurrence, 0))
             line.parked[occurrence] = one
             self.change(line.pool, one)
             return
