@@ -5,9 +5,10 @@ are those of the calendar law (CAL-1..7), one at a time and only as far as they 
 in life, is drawn here from the identity of the firing, so that the same question has the same answer (SEL-6).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import count, takewhile
 from typing import Any
 
 from law.authority import Credentials
@@ -39,6 +40,20 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Evenly:
+    """Events at a steady rate without end, the first at `since`: `times` of them in every `per`."""
+
+    since: datetime
+    times: int
+    per: timedelta
+
+    def __iter__(self) -> Iterator[Event]:
+        """The events, oldest first; each iteration begins anew."""
+        for ordinal in count():
+            yield Event(self.since + self.per * ordinal / self.times, f"simulated-{ordinal + 1}")
+
+
+@dataclass(frozen=True, slots=True)
 class Simulated:
     """One Schedule and what is said of its work. `rules`: of a calendar; `events`: of an external source, in order.
 
@@ -52,7 +67,7 @@ class Simulated:
     estimate: Estimate | None = None
     contract: YieldContract | None = None
     is_proven: bool = False
-    events: tuple[Event, ...] = ()
+    events: Iterable[Event] = ()
     pattern_digest: str = ""
 
     @property
@@ -164,8 +179,8 @@ def refuse_collision(schedule: ScheduleName, before: Firing | None, firing: Firi
 def event_arrivals(one: Simulated, trigger: ExternalTrigger, since: datetime, until: datetime) -> Iterator[Arrival]:
     """The events that were said, as if each were offered at its instant."""
     document, name = one.document, one.name
-    for event in one.events:
-        if since <= event.at < until:
+    for event in takewhile(lambda event: event.at < until, one.events):
+        if event.at >= since:
             key = event_key(trigger.source, event.event_id)
             drawn = draw(name, key) if document.jitter.mode == "bounded" else None
             yield Arrival(key, event.at, event_bounds(document.window, document.jitter, event.at, name, key, drawn))
@@ -184,7 +199,7 @@ def simulated(
     measured: timedelta | None = None,
     contract: YieldContract | None = None,
     is_proven: bool = False,
-    events: tuple[Event, ...] = (),
+    events: Iterable[Event] = (),
     pattern_digest: str = "",
 ) -> Simulated:
     """A Schedule with the duration that is known of its work: what was said, else what its file claims, else what was

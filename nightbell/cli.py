@@ -21,6 +21,7 @@ from nightbell.commands import (
     ledger,
     receipt,
     schedules,
+    simulating,
     stacks,
     zones,
 )
@@ -36,7 +37,19 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-for commands in (stacks, firings, schedules, changing, capacity, zones, importing, ledger, deploying, receipt):
+for commands in (
+    stacks,
+    firings,
+    simulating,
+    schedules,
+    changing,
+    capacity,
+    zones,
+    importing,
+    ledger,
+    deploying,
+    receipt,
+):
     commands.add_to(app)
 
 
