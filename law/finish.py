@@ -11,7 +11,8 @@ from typing import Literal
 
 from law.reasons import MEANINGS, Disposition, Reason, RunState
 
-EndingName = Literal["done", "yielded", "failed", "refused"]
+EndingName = Literal["done", "yielded", "parked", "failed", "refused"]
+WaitOwner = Literal["consent", "delegate", "hardware"]
 
 LOST_HOPS_MAX = 10
 """A Run whose hops keep losing their worker is failed as lost after this many returns."""
@@ -34,6 +35,8 @@ class Report:
     proof_problem: str = ""
     refusal: str = ""
     """For `refused`: the reason code for which the office refused an effect."""
+    waits_for: WaitOwner | None = None
+    """For `parked`: who has not answered yet; None where everybody has, meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class RunJudgement:
     state: RunState
     disposition: Disposition
     reason: Reason
+    wait_owner: WaitOwner | None = None
 
     @property
     def obligations(self) -> tuple[str, ...]:
@@ -56,6 +60,8 @@ def judge_ending(report: Report, terms: FinishTerms, earlier: Disposition, in_do
         return RunJudgement(RunState.CONTAINED, bound, Reason.EFFECT_IN_DOUBT)
     if report.ending == "yielded":
         return RunJudgement(RunState.QUEUED, bound, Reason.YIELDED)
+    if report.ending == "parked":
+        return judge_parked(report.waits_for, bound)
     if report.ending != "done":
         reason = Reason(report.refusal) if report.refusal else Reason.PATTERN_FAILED
         return RunJudgement(RunState.FAILED, closed(bound), reason)
@@ -65,6 +71,38 @@ def judge_ending(report: Report, terms: FinishTerms, earlier: Disposition, in_do
     if bound is Disposition.UNMET:
         return RunJudgement(RunState.DONE, bound, Reason.FINISHED_LATE)
     return RunJudgement(RunState.DONE, Disposition.TIMELY if bound is Disposition.OPEN else bound, Reason.FINISHED)
+
+
+def judge_parked(waits_for: WaitOwner | None, bound: Disposition) -> RunJudgement:
+    """A Run that has to wait for somebody keeps its Invocation and releases its worker; one that was answered before it could
+    be parked returns at once (WIN-8)."""
+    if waits_for is None:
+        return RunJudgement(RunState.QUEUED, bound, Reason.ANSWERED)
+    reason = Reason.CONSENT_AWAITED if waits_for == "consent" else Reason.DELEGATE_AWAITED
+    return RunJudgement(RunState.PARKED, bound, reason, waits_for)
+
+
+def judge_cancelling(judged: RunJudgement) -> RunJudgement:
+    """What a hop's end means for a Run that is to be cancelled: nothing follows it any more. Work that ended well has ended
+    well, and what is in doubt stays contained (OVL-1, FIN-5)."""
+    if judged.state in (RunState.DONE, RunState.CONTAINED):
+        return judged
+    return RunJudgement(RunState.CANCELLED, closed(judged.disposition), Reason.CANCELLED)
+
+
+def judge_containment(
+    terms: FinishTerms, earlier: Disposition, in_doubt: int, may_return: bool, cancelling: bool, at: datetime
+) -> RunJudgement:
+    """What follows an operator's finding: while anything is in doubt it stays contained; then it is cancelled where that was
+    asked, returns where its Pattern lets it and nothing was undone, and has failed otherwise (IDN-5)."""
+    bound = disposition_at(terms, earlier, at)
+    if in_doubt:
+        return RunJudgement(RunState.CONTAINED, bound, Reason.EFFECT_IN_DOUBT)
+    if cancelling:
+        return RunJudgement(RunState.CANCELLED, closed(bound), Reason.CANCELLED)
+    if may_return and bound is not Disposition.UNMET:
+        return RunJudgement(RunState.QUEUED, bound, Reason.CONTAINMENT_SETTLED)
+    return RunJudgement(RunState.FAILED, closed(bound), Reason.CONTAINMENT_SETTLED)
 
 
 def judge_lost(

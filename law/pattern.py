@@ -10,7 +10,7 @@ Pure: the contract, no implementation. `nightbell/wiring.py` joins a Pattern to 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -26,6 +26,23 @@ class EffectRefused(Exception):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"the effect was not admitted: {reason}")
+
+
+class ConsentDenied(Exception):
+    """Somebody was asked for consent and said no: {note}. Whoever lets it pass through has failed, with that note."""
+
+    def __init__(self, key: str, note: str) -> None:
+        self.key = key
+        self.note = note
+        super().__init__(f"consent to {key!r} was denied{f': {note}' if note else ''}")
+
+
+class Awaits(Exception):
+    """The hop is over: its Run waits for somebody, and returns as a new hop when they have answered. Let it pass through."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(f"waits for the answer to {key!r}")
 
 
 class DidNotHappen(Exception):
@@ -66,6 +83,24 @@ class Workplace:
     postgres_tools_folder: str
     """The folder of `pg_dump` and its kin."""
     database_url: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """So many units of a capability, held by this hop."""
+
+    capability: str
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What somebody answered, and when; `content` of a delegate's answer, empty for a consent."""
+
+    answered_by: str
+    answered_at: datetime
+    note: str = ""
+    content: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +161,46 @@ class Casting(Protocol):
         """The last durable checkpoint of this Invocation, from an earlier hop; None where there is none."""
         ...
 
-    def effect(self, kind: str, key: str, act: Callable[[], Mapping[str, Json]]) -> Mapping[str, Json]:
+    @property
+    def finish_by(self) -> datetime | None:
+        """The instant before which the work has to be finished; from then on no effect begins. None where there is none."""
+        ...
+
+    @property
+    def lease(self) -> Lease | None:
+        """What this hop holds of a capability; released when the hop ends. None for work that needs none."""
+        ...
+
+    @property
+    def budget(self) -> Mapping[str, float]:
+        """What this Run may still spend, unit by unit, as it was reserved at its admission (AUT-4)."""
+        ...
+
+    def effect(
+        self,
+        kind: str,
+        key: str,
+        act: Callable[[], Mapping[str, Json]],
+        *,
+        consent: str = "",
+        cost: Mapping[str, float] | None = None,
+    ) -> Mapping[str, Json]:
         """Admit, perform and record one effect; an effect that already succeeded in this Invocation is answered from
         its record and not performed again.
 
-        `kind` and `key` name the effect within its Run. Raises EffectRefused when the office does not admit it, and
+        `kind` and `key` name the effect within its Run. `consent`: the key of the consent without which it may not begin;
+        `cost`: what it spends of the Run's budget, in its units. Raises EffectRefused when the office does not admit it, and
         whatever `act` raised (then the effect is recorded `failed` after DidNotHappen, otherwise `unknown`).
         """
+        ...
+
+    def await_consent(self, key: str, question: str) -> Answer:
+        """The consent named `key` within this Run, if it was given. Raises Awaits where it was not asked or answered yet:
+        then this hop is over, and the Run returns with the answer; raises ConsentDenied where the answer was no."""
+        ...
+
+    def delegate(self, key: str, to: str, request: Mapping[str, Json]) -> Answer:
+        """What a delegate answered to `request`. Raises Awaits until it has."""
         ...
 
     def checkpoint(self, state: Mapping[str, Json]) -> None:
@@ -150,6 +218,9 @@ class Pattern(Generic[InputT]):
     perform: Callable[[Casting, InputT], Ending]
     digest: str
     """`sha256:` of the source that performs: a changed source is another digest, whatever its revision says."""
+    recovers: bool = False
+    """Whether a Run that failed or was cancelled may be taken up again by a new Invocation (IDN-4): whatever its effects did
+    can be done again, or be seen to have been done."""
     returns_to_checkpoint: bool = False
     """Whether a hop that was lost with no effect in doubt may lawfully return to its last checkpoint, or its start."""
     finish_proofs: Mapping[str, Callable[[Mapping[str, Json]], str]] = field(default_factory=dict[str, Any])

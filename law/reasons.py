@@ -57,6 +57,7 @@ class Reason(StrEnum):
     CATCH_UP = "catch_up"
     READINESS = "readiness"
     QUIET_WINDOW = "quiet_window"
+    BUDGET = "budget"
     # an Occurrence is decided
     ADMITTED = "admitted"
     LATEST_START_PASSED = "latest_start_passed"
@@ -84,6 +85,11 @@ class Reason(StrEnum):
     WINDOW_UNDECLARED = "window_undeclared"
     OWNER_UNKNOWN = "owner_unknown"
     OWNER_REVOKED = "owner_revoked"
+    SIGIL_UNKNOWN = "sigil_unknown"
+    SIGIL_REVOKED = "sigil_revoked"
+    SIGIL_EXPIRED = "sigil_expired"
+    SIGIL_SCOPE = "sigil_scope"
+    WARD_REFUSED = "ward_refused"
     PATTERN_UNKNOWN = "pattern_unknown"
     PATTERN_REVOKED = "pattern_revoked"
     PATTERN_CHANGED = "pattern_changed"
@@ -101,6 +107,18 @@ class Reason(StrEnum):
     YIELDED = "yielded"
     RETURNED = "returned"
     RESUMED = "resumed"
+    CONSENT_AWAITED = "consent_awaited"
+    DELEGATE_AWAITED = "delegate_awaited"
+    ANSWERED = "answered"
+    CONSENT_MISSING = "consent_missing"
+    CONSENT_WITHDRAWN = "consent_withdrawn"
+    CHECKPOINT_MISSING = "checkpoint_missing"
+    CHECKPOINT_STALE = "checkpoint_stale"
+    CANCEL_REQUESTED = "cancel_requested"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    CONTAINMENT_SETTLED = "containment_settled"
+    RECOVERED = "recovered"
     EFFECT_IN_DOUBT = "effect_in_doubt"
     LOST = "lost"
 
@@ -125,6 +143,7 @@ MEANINGS: dict[Reason, Meaning] = {
     ),
     Reason.PAUSED: Meaning(("CAL-8", "EVD-1"), "its Schedule is paused; it is considered again when that is over"),
     Reason.CATCH_UP: Meaning(("CAL-8",), "as many caught-up Runs are on their way as its policy allows"),
+    Reason.BUDGET: Meaning(("AUT-4",), "its budget has no room for it beside what is not settled"),
     Reason.ADMITTED: Meaning(("WIN-1", "WIN-2"), "the law of its class admitted it at this sample"),
     Reason.LATEST_START_PASSED: Meaning(("WIN-1", "WIN-5"), "the decision came at or after its latest start"),
     Reason.FINISH_BOUND_PASSED: Meaning(("WIN-1", "FIN-2"), "the decision came at or after its finish bound"),
@@ -155,6 +174,11 @@ MEANINGS: dict[Reason, Meaning] = {
     ),
     Reason.OWNER_UNKNOWN: Meaning(("AUT-1",), "its owner is not a known principal"),
     Reason.OWNER_REVOKED: Meaning(("AUT-1", "AUT-2"), "its owner's authority was withdrawn"),
+    Reason.SIGIL_UNKNOWN: Meaning(("AUT-1",), "the Sigil it acts under is not known, or is another owner's"),
+    Reason.SIGIL_REVOKED: Meaning(("AUT-1", "AUT-2"), "the Sigil it acts under was revoked"),
+    Reason.SIGIL_EXPIRED: Meaning(("AUT-1", "AUT-3"), "the Sigil it acts under has expired"),
+    Reason.SIGIL_SCOPE: Meaning(("AUT-1",), "the Sigil it acts under does not reach so far"),
+    Reason.WARD_REFUSED: Meaning(("AUT-1",), "another Ward, which was asked, refused it"),
     Reason.PATTERN_UNKNOWN: Meaning(("AUT-1",), "its Pattern revision is not known"),
     Reason.PATTERN_REVOKED: Meaning(("AUT-1", "AUT-2"), "its Pattern revision was revoked"),
     Reason.PATTERN_CHANGED: Meaning(("AUT-1",), "the Pattern's digest is not the one its revision pinned"),
@@ -172,6 +196,18 @@ MEANINGS: dict[Reason, Meaning] = {
         ("IDN-3",), "its worker was lost with nothing in doubt; it returns to its checkpoint as a new hop"
     ),
     Reason.RESUMED: Meaning(("YLD-5", "IDN-3"), "capacity was free again, and the next slice was offered as a new hop"),
+    Reason.CONSENT_AWAITED: Meaning(("WIN-8", "OVL-1"), "it is parked until somebody consents, or does not"),
+    Reason.DELEGATE_AWAITED: Meaning(("WIN-8", "OVL-1"), "it is parked until its delegate answers"),
+    Reason.ANSWERED: Meaning(("WIN-8", "IDN-3"), "what it was parked for is answered; it returns as a new hop"),
+    Reason.CONSENT_MISSING: Meaning(("AUT-1",), "nobody has consented to this effect"),
+    Reason.CONSENT_WITHDRAWN: Meaning(("AUT-1", "AUT-2"), "the consent to this effect was withdrawn"),
+    Reason.CHECKPOINT_MISSING: Meaning(("IDN-3",), "it returned without a checkpoint to return to"),
+    Reason.CHECKPOINT_STALE: Meaning(("IDN-3",), "its checkpoint is not what was saved, or of another schema"),
+    Reason.CANCEL_REQUESTED: Meaning(("OVL-1", "FIN-5"), "it is to be cancelled, once what it began has ended"),
+    Reason.CANCELLED: Meaning(("OVL-1",), "it was cancelled, and nothing that it began is in doubt"),
+    Reason.EXPIRED: Meaning(("FIN-2", "FIN-3"), "its finish bound passed without a timely finish"),
+    Reason.CONTAINMENT_SETTLED: Meaning(("IDN-5", "FIN-4"), "an operator found out what became of what was in doubt"),
+    Reason.RECOVERED: Meaning(("IDN-4",), "a new Invocation of the same Occurrence takes it up again"),
     Reason.EFFECT_IN_DOUBT: Meaning(
         ("IDN-5", "FIN-3"), "an effect that was begun has no known result; it is held for the operator"
     ),

@@ -88,5 +88,5 @@ def after_hop(judged: RunJudgement, capability: str | None, service_class: Servi
     """A Run that has another hop to go gives back what it held and waits for its turn, where it needs capacity (YLD-5)."""
     needs_capacity = capability is not None or service_class == "spare_capacity"
     if judged.state is RunState.QUEUED and needs_capacity:
-        return replace(judged, state=RunState.PARKED)
+        return replace(judged, state=RunState.PARKED, wait_owner="hardware")
     return judged

@@ -75,4 +75,5 @@ def as_stored(one: Pattern[Any]) -> InstalledPattern:
     if one.yields is not None:
         said = asdict(one.yields)
         contract = {"max_slice_seconds": said.pop("max_slice").total_seconds(), **said}
-    return InstalledPattern(one.key, one.revision, Digest(one.digest), one.merge is not None, contract)
+    digest, merges = Digest(one.digest), one.merge is not None
+    return InstalledPattern(one.key, one.revision, digest, merges, contract, one.returns_to_checkpoint, one.recovers)

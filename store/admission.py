@@ -36,7 +36,7 @@ from store.locks import (
     schedules_of_capabilities,
 )
 from store.rows import insert_rows
-from store.runs import record_decision, withdraw
+from store.run_rows import record_decision, withdraw
 from store.supplies import quiet_windows, supplies
 from store.tables import decision, delivery, invocation, lease, readiness_request, run
 from store.turn import Lock, Turn, turn

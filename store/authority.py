@@ -26,6 +26,8 @@ class InstalledPattern:
     merges: bool = False
     yields: dict[str, Any] | None = None
     """Its yield contract as plain JSON; None where it declares none."""
+    returns: bool = False
+    recovers: bool = False
 
 
 def register_patterns(pool: Pool, installed: Iterable[InstalledPattern]) -> None:
@@ -58,9 +60,15 @@ REGISTER_PATTERN = sql.SQL(
     WITH known AS (
         SELECT digest FROM pattern_revision
         WHERE pattern = %(pattern)s AND pattern_revision = %(pattern_revision)s
+    ), told AS (  -- what the same source declares, to a store that was made before it kept declarations
+        UPDATE pattern_revision SET returns = %(returns)s, recovers = %(recovers)s
+        WHERE pattern = %(pattern)s AND pattern_revision = %(pattern_revision)s AND digest = %(digest)s
+          AND (returns, recovers) IS DISTINCT FROM (%(returns)s, %(recovers)s)
     ), added AS (
-        INSERT INTO pattern_revision (pattern, pattern_revision, digest, standing, changed_at, merges, yields)
-        SELECT %(pattern)s, %(pattern_revision)s, %(digest)s, 'active', trusted_now(), %(merges)s, %(yields)s
+        INSERT INTO pattern_revision (pattern, pattern_revision, digest, standing, changed_at, merges, yields,
+                                      returns, recovers)
+        SELECT %(pattern)s, %(pattern_revision)s, %(digest)s, 'active', trusted_now(), %(merges)s, %(yields)s,
+               %(returns)s, %(recovers)s
         WHERE NOT EXISTS (SELECT FROM known)
         ON CONFLICT (pattern, pattern_revision) DO NOTHING
     )

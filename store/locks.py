@@ -15,6 +15,7 @@ from psycopg import sql
 
 from law.authority import PatternStanding, PrincipalStanding
 from law.capacity import CapabilityAdmission, CapabilityState, Sharing
+from law.finish import WaitOwner
 from law.identity import EnqueueSeq, RunId, ScheduleName, TriggerOccurrenceId
 from law.origin import AboveCeiling, Origin
 from law.reasons import Disposition, RunState
@@ -87,6 +88,8 @@ class HeldPattern:
     digest: str
     merges: bool
     yields: dict[str, Any] | None
+    returns: bool
+    recovers: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,13 @@ class HeldRun:
     pinned_digest: str
     capability: str | None
     service_class: ServiceClass
+    wait_owner: WaitOwner | None
+    cancel_requested_at: datetime | None
+
+    @property
+    def cancelling(self) -> bool:
+        """Whether somebody asked that it be cancelled."""
+        return self.cancel_requested_at is not None
 
 
 def named(schedule: ScheduleName) -> dict[str, str]:
@@ -230,7 +240,7 @@ RESUMABLE_RUNS = sql.SQL(
     )
     SELECT r.run_id, r.trigger_occurrence_id, r.schedule_id, s.authority || '/' || s.name AS schedule, r.state,
            r.disposition, r.enqueue_seq, r.lost_hops, r.finish_by, r.finish_proof, o.pattern, o.pattern_revision,
-           o.pattern_digest AS pinned_digest, r.capability, o.service_class
+           o.pattern_digest AS pinned_digest, r.capability, o.service_class, r.wait_owner, r.cancel_requested_at
     FROM run r
     JOIN occurrence o ON o.trigger_occurrence_id = r.trigger_occurrence_id
     JOIN schedule s ON s.schedule_id = r.schedule_id
@@ -306,7 +316,7 @@ OWNERS_OF_PENDING = sql.SQL(
 
 PATTERNS_OF_PENDING = sql.SQL(
     """
-    SELECT pattern, pattern_revision, standing, digest, merges, yields FROM pattern_revision
+    SELECT pattern, pattern_revision, standing, digest, merges, yields, returns, recovers FROM pattern_revision
     WHERE (pattern, pattern_revision) IN (
         SELECT pattern, pattern_revision FROM occurrence WHERE state = 'pending'
         UNION
@@ -321,7 +331,7 @@ PATTERNS_OF_PENDING = sql.SQL(
 
 PATTERN_OF = sql.SQL(
     """
-    SELECT pattern, pattern_revision, standing, digest, merges, yields FROM pattern_revision
+    SELECT pattern, pattern_revision, standing, digest, merges, yields, returns, recovers FROM pattern_revision
     WHERE pattern = %(pattern)s AND pattern_revision = %(pattern_revision)s
     FOR SHARE
     """
@@ -339,7 +349,7 @@ OWNER_OF_RUN = sql.SQL(
 
 PATTERN_OF_RUN = sql.SQL(
     """
-    SELECT p.pattern, p.pattern_revision, p.standing, p.digest, p.merges, p.yields FROM pattern_revision p
+    SELECT p.pattern, p.pattern_revision, p.standing, p.digest, p.merges, p.yields, p.returns, p.recovers FROM pattern_revision p
     JOIN occurrence o ON o.pattern = p.pattern AND o.pattern_revision = p.pattern_revision
     JOIN run r ON r.trigger_occurrence_id = o.trigger_occurrence_id
     WHERE r.run_id = %(run_id)s
@@ -351,7 +361,7 @@ OWN_RUN = sql.SQL(
     """
     SELECT r.run_id, r.trigger_occurrence_id, r.schedule_id, s.authority || '/' || s.name AS schedule, r.state,
            r.disposition, r.enqueue_seq, r.lost_hops, r.finish_by, r.finish_proof, o.pattern, o.pattern_revision,
-           o.pattern_digest AS pinned_digest, r.capability, o.service_class
+           o.pattern_digest AS pinned_digest, r.capability, o.service_class, r.wait_owner, r.cancel_requested_at
     FROM run r
     JOIN occurrence o ON o.trigger_occurrence_id = r.trigger_occurrence_id
     JOIN schedule s ON s.schedule_id = r.schedule_id

@@ -19,18 +19,26 @@ from psycopg.rows import class_row
 from law.authority import Credentials, judge_authority
 from law.errors import UnknownRun
 from law.fence import judge_claim
-from law.finish import EndingName, FinishTerms, Report, RunJudgement, judge_ending, judge_lost
-from law.identity import ClaimId, DecisionId, Digest, EnqueueSeq, RunId, ScheduleName, digest_of
-from law.reasons import MEANINGS, TERMINAL, Disposition, Reason, RunState
-from law.verdict import Verdict
+from law.finish import (
+    EndingName,
+    FinishTerms,
+    Report,
+    RunJudgement,
+    WaitOwner,
+    judge_cancelling,
+    judge_ending,
+    judge_lost,
+)
+from law.identity import ClaimId, DecisionId, Digest, EnqueueSeq, RunId, ScheduleName
+from law.reasons import Disposition, Reason, RunState
 from law.yielding import after_hop
 from store.connection import Pool, borrow
 from store.jsonb import jsonb, plain_text
 from store.locks import HeldOwner, HeldPattern, HeldRun, own_run, owner_of_run, pattern_of_run
 from store.rows import insert_rows
+from store.run_rows import offer_next_hop, record_decision, withdraw, write_run
 from store.slices import HeldClaim, open_claim, write_slice
 from store.tables import claim as claim_table
-from store.tables import decision
 from store.turn import Turn, turn
 
 ProofValidator = Callable[[str, Mapping[str, Any]], str]
@@ -69,8 +77,12 @@ class Work:
     pattern_digest: Digest
     input: dict[str, Any]
     checkpoint_state: dict[str, Any] | None
+    checkpoint_digest: Digest | None
+    checkpoint_schema: str | None
     nominal_civil: str
     finish_by: datetime | None
+    capability: str | None
+    units: int | None
 
 
 def claim(pool: Pool, run_id: RunId, enqueue_seq: EnqueueSeq, claim_id: ClaimId, worker: str) -> Claimed:
@@ -112,13 +124,6 @@ def credentials(own: HeldRun, owners: list[HeldOwner], patterns: list[HeldPatter
         pattern_digest=patterns[0].digest if patterns else None,
         pinned_digest=own.pinned_digest,
     )
-
-
-def withdraw(held: Turn, own: HeldRun, objection: Verdict, act: str) -> None:
-    """Fail a Run whose authority is gone before it was carried any further (AUT-2)."""
-    bound = Disposition.UNTIMED if own.finish_by is None else Disposition.UNMET
-    write_run(held, own, RunJudgement(RunState.FAILED, bound, objection.reason))
-    record_decision(held, own, act, RunState.FAILED, objection.reason, dict(objection.evidence))
 
 
 def take_hop(held: Turn, own: HeldRun, claim_id: ClaimId, worker: str) -> None:
@@ -191,8 +196,8 @@ def settle(
         if hop is None or hop.enqueue_seq != enqueue_seq or own.enqueue_seq != enqueue_seq:
             return Settled(str(run_id), own.schedule, own.state, own.disposition, Reason.STALE_DELIVERY.value)
         [(in_doubt,)] = held.rows(EFFECTS_IN_DOUBT, {"run_id": run_id})
-        ended = judge_hop(own, hop, in_doubt, validate, may_return, held.at)
-        judged = after_hop(ended, own.capability, own.service_class)
+        ended = judge_hop(held, own, hop, in_doubt, validate, may_return)
+        judged = after_hop(judge_cancelling(ended) if own.cancelling else ended, own.capability, own.service_class)
         end_claim(held, own, hop, judged)
         write_slice(held, own, hop, judged, in_doubt)
         settled = Settled(str(run_id), own.schedule, judged.state.value, judged.disposition.value, judged.reason.value)
@@ -201,19 +206,26 @@ def settle(
 
 
 def judge_hop(
-    own: HeldRun, held_claim: HeldClaim, in_doubt: int, validate: ProofValidator, may_return: bool, at: datetime
+    held: Turn, own: HeldRun, held_claim: HeldClaim, in_doubt: int, validate: ProofValidator, may_return: bool
 ) -> RunJudgement:
     """Ask the law what this hop's end means."""
     terms = FinishTerms(own.finish_by, own.finish_proof)
     earlier = Disposition(own.disposition)
     if held_claim.ending is None:
-        return judge_lost(terms, earlier, in_doubt, may_return, own.lost_hops, at)
+        return judge_lost(terms, earlier, in_doubt, may_return, own.lost_hops, held.at)
     problem = ""
     if held_claim.proof_kind is not None and held_claim.proof is not None:
         problem = validate(held_claim.proof_kind, held_claim.proof)
     refusal = (held_claim.note or "") if held_claim.ending == "refused" else ""
-    brought = Report(held_claim.ending, held_claim.proof_kind, problem, refusal)
-    return judge_ending(brought, terms, earlier, in_doubt, at)
+    waits_for = first_awaited(held, own) if held_claim.ending == "parked" else None
+    brought = Report(held_claim.ending, held_claim.proof_kind, problem, refusal, waits_for)
+    return judge_ending(brought, terms, earlier, in_doubt, held.at)
+
+
+def first_awaited(held: Turn, own: HeldRun) -> WaitOwner | None:
+    """Who has not answered this Run yet; None where everybody has, between its asking and its hop's end."""
+    rows = held.rows(FIRST_AWAITED, {"run_id": own.run_id})
+    return rows[0][0] if rows else None
 
 
 def end_claim(held: Turn, own: HeldRun, held_claim: HeldClaim, judged: RunJudgement) -> None:
@@ -222,6 +234,8 @@ def end_claim(held: Turn, own: HeldRun, held_claim: HeldClaim, judged: RunJudgem
     held.write(END_CLAIM, {"claim_id": held_claim.claim_id, "at": held.at})
     held.write(CLOSE_DELIVERY, hop)
     held.write(EFFECTS_UNKNOWN, {"run_id": own.run_id, "at": held.at})
+    if judged.state is RunState.CONTAINED:
+        held.write(EFFECTS_CONTAINED, {"run_id": own.run_id})
     proof = held_claim.proof if judged.state is RunState.DONE else None
     write_run(held, own, judged, proof)
     evidence = {
@@ -237,51 +251,6 @@ def end_claim(held: Turn, own: HeldRun, held_claim: HeldClaim, judged: RunJudgem
         offer_next_hop(held, own)
 
 
-def write_run(held: Turn, own: HeldRun, judged: RunJudgement, proof: Mapping[str, Any] | None = None) -> None:
-    """Write what was judged of a Run; its fence moves on when it offers another hop."""
-    queued = judged.state is RunState.QUEUED
-    lost_hops = own.lost_hops + 1 if judged.reason is Reason.RETURNED else 0
-    arguments = {
-        "run_id": own.run_id,
-        "state": judged.state,
-        "disposition": judged.disposition,
-        "reason": judged.reason,
-        "enqueue_seq": own.enqueue_seq + 1 if queued else own.enqueue_seq,
-        "lost_hops": lost_hops,
-        "proof": jsonb(proof) if proof is not None else None,
-        "proof_digest": digest_of(proof) if proof is not None else None,
-        "settled_at": held.at if judged.state in TERMINAL else None,
-        "wait_owner": "hardware" if judged.state is RunState.PARKED else None,
-    }
-    held.write(WRITE_RUN, arguments)
-    if own.capability is not None:
-        held.write(RELEASE, {"run_id": own.run_id, "at": held.at})
-
-
-def offer_next_hop(held: Turn, own: HeldRun) -> None:
-    """The same Invocation, a new fenced hop, through the outbox like the first (IDN-3)."""
-    held.write(NEXT_DELIVERY, {"run_id": own.run_id, "enqueue_seq": own.enqueue_seq, "at": held.at})
-
-
-def record_decision(
-    held: Turn, own: HeldRun, act: str, outcome: RunState, reason: Reason, evidence: dict[str, Any]
-) -> None:
-    """The durable record of what was decided about one hop (EVD-1)."""
-    row = {
-        "decision_id": held.decision_id,
-        "trigger_occurrence_id": own.trigger_occurrence_id,
-        "act": act,
-        "outcome": outcome,
-        "reason": reason,
-        "obligations": list(MEANINGS[reason].obligations),
-        "evidence": evidence,
-        "sampled_at": held.at,
-        "run_id": own.run_id,
-        "enqueue_seq": own.enqueue_seq,
-    }
-    insert_rows(held, decision, [row])
-
-
 HOP_CLAIMED = sql.SQL("SELECT claim_id FROM claim WHERE run_id = %(run_id)s AND enqueue_seq = %(enqueue_seq)s")
 
 RUN_IS_RUNNING = sql.SQL("UPDATE run SET state = 'running' WHERE run_id = %(run_id)s")
@@ -294,7 +263,8 @@ WORK = sql.SQL(
     """
     SELECT s.authority || '/' || s.name AS schedule, o.trigger_occurrence_id::text AS trigger_occurrence_id,
            c.run_id, c.enqueue_seq, o.pattern, o.pattern_revision, o.pattern_digest, coalesce(i.input, o.input) AS input,
-           k.state AS checkpoint_state,
+           k.state AS checkpoint_state, k.digest AS checkpoint_digest, k.schema_id AS checkpoint_schema,
+           l.capability, l.units,
            coalesce(to_char(o.civil, 'YYYY-MM-DD"T"HH24:MI:SS'), '') AS nominal_civil, o.finish_by
     FROM claim c
     JOIN run r ON r.run_id = c.run_id
@@ -302,8 +272,9 @@ WORK = sql.SQL(
     JOIN invocation i ON i.invocation_id = r.invocation_id
     JOIN schedule s ON s.schedule_id = r.schedule_id
     LEFT JOIN LATERAL (
-        SELECT state FROM checkpoint k WHERE k.run_id = c.run_id ORDER BY checkpoint_seq DESC LIMIT 1
+        SELECT state, digest, schema_id FROM checkpoint k WHERE k.run_id = c.run_id ORDER BY checkpoint_seq DESC LIMIT 1
     ) k ON true
+    LEFT JOIN lease l ON l.run_id = c.run_id AND l.enqueue_seq = c.enqueue_seq
     WHERE c.claim_id = %(claim_id)s
     """
 )
@@ -345,21 +316,8 @@ EFFECTS_UNKNOWN = sql.SQL(
     """
 )
 
-WRITE_RUN = sql.SQL(
-    """
-    UPDATE run SET state = %(state)s, disposition = %(disposition)s, reason = %(reason)s, enqueue_seq = %(enqueue_seq)s,
-        lost_hops = %(lost_hops)s, proof = %(proof)s, proof_digest = %(proof_digest)s, settled_at = %(settled_at)s,
-        wait_owner = %(wait_owner)s
-    WHERE run_id = %(run_id)s
-    """
-)
+EFFECTS_CONTAINED = sql.SQL("UPDATE effect SET state = 'contained' WHERE run_id = %(run_id)s AND state = 'unknown'")
 
-RELEASE = sql.SQL("UPDATE lease SET released_at = %(at)s WHERE run_id = %(run_id)s AND released_at IS NULL")
-
-NEXT_DELIVERY = sql.SQL(
-    """
-    INSERT INTO delivery (run_id, enqueue_seq, lane, pattern, state, created_at, publish_count)
-    SELECT run_id, enqueue_seq + 1, lane, pattern, 'PENDING', %(at)s, 0 FROM delivery
-    WHERE run_id = %(run_id)s AND enqueue_seq = %(enqueue_seq)s
-    """
+FIRST_AWAITED = sql.SQL(
+    "SELECT kind FROM awaited WHERE run_id = %(run_id)s AND state = 'asked' ORDER BY asked_at, wait_key LIMIT 1"
 )

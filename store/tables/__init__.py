@@ -16,7 +16,7 @@ A CHECK that yields NULL passes, so every CHECK below is written to be true or f
 
 from store.tables.base import SCHEMA, metadata
 from store.tables.capacity import capability, lease, quiet_window, readiness_request, slice_
-from store.tables.carried import checkpoint, claim, delivery, effect, invocation, run
+from store.tables.carried import awaited, checkpoint, claim, delivery, effect, invocation, run
 from store.tables.intent import (
     activation,
     cutover_exclusion,
@@ -34,6 +34,7 @@ from store.tables.ringing import decision, occurrence, round_, skipped_range
 __all__ = [
     "SCHEMA",
     "activation",
+    "awaited",
     "capability",
     "checkpoint",
     "claim",

@@ -31,6 +31,7 @@ invocation = Table(
     Column("decision_id", Uuid, nullable=False),
     Column("input", JSONB),
     words("input_digest", null=True),
+    Column("recovers", Uuid),
     PrimaryKeyConstraint("invocation_id", name="invocation_pkey"),
     UniqueConstraint("trigger_occurrence_id", "ordinal", name="invocation_once_key"),
     ForeignKeyConstraint(
@@ -40,6 +41,8 @@ invocation = Table(
     ),
     CheckConstraint("ordinal >= 0", name="invocation_ordinal_law"),
     CheckConstraint("(input IS NULL) = (input_digest IS NULL)", name="invocation_input_law"),
+    CheckConstraint("(ordinal = 0) = (recovers IS NULL)", name="invocation_recovers_law"),
+    ForeignKeyConstraint(["recovers"], [f"{SCHEMA}.invocation.invocation_id"], name="invocation_recovers_fkey"),
 )
 
 run = Table(
@@ -64,6 +67,9 @@ run = Table(
     words("capability", null=True),
     Column("units", Integer, nullable=False, server_default=text("0")),
     words("wait_owner", null=True),
+    instant("cancel_requested_at", null=True),
+    words("cancel_requested_by", null=True),
+    words("cancel_note", null=True),
     PrimaryKeyConstraint("run_id", name="run_pkey"),
     UniqueConstraint("invocation_id", name="run_invocation_key"),
     ForeignKeyConstraint(["invocation_id"], [f"{SCHEMA}.invocation.invocation_id"], name="run_invocation_fkey"),
@@ -91,8 +97,14 @@ run = Table(
         "AND (wait_owner IS NULL OR wait_owner IN ('consent', 'delegate', 'hardware'))",
         name="run_parked_law",
     ),
+    CheckConstraint(
+        "(cancel_requested_at IS NULL) = (cancel_requested_by IS NULL) "
+        "AND (cancel_requested_at IS NOT NULL OR state NOT IN ('cancelling', 'cancelled'))",
+        name="run_cancel_law",
+    ),
     CheckConstraint("units >= 0 AND (capability IS NOT NULL OR units = 0)", name="run_units_law"),
     Index("run_resumable", "capability", "run_id", postgresql_where=text("wait_owner = 'hardware'")),
+    Index("run_expiring", "finish_by", postgresql_where=text("disposition = 'open'")),
     Index("run_live", "schedule_id", postgresql_where=text(NONTERMINAL)),
     Index(
         "run_forbid_live",
@@ -151,7 +163,7 @@ claim = Table(
     ),
     UniqueConstraint("run_id", "enqueue_seq", name="claim_hop_key"),
     CheckConstraint(
-        "ending IS NULL OR ending IN ('done', 'yielded', 'failed', 'refused')",
+        "ending IS NULL OR ending IN ('done', 'yielded', 'parked', 'failed', 'refused')",
         name="claim_ending_law",
     ),
     Index("claim_open", "run_id", unique=True, postgresql_where=text("ended_at IS NULL")),
@@ -165,6 +177,7 @@ checkpoint = Table(
     Column("checkpoint_seq", Integer, nullable=False),
     Column("enqueue_seq", Integer, nullable=False),
     words("digest"),
+    words("schema_id", null=True),
     Column("state", JSONB, nullable=False),
     instant("saved_at"),
     PrimaryKeyConstraint("run_id", "checkpoint_seq", name="checkpoint_pkey"),
@@ -185,6 +198,12 @@ effect = Table(
     words("note", null=True),
     instant("admitted_at"),
     instant("recorded_at", null=True),
+    words("consent_key", null=True),
+    Column("cost", JSONB),
+    words("finding", null=True),
+    words("found_by", null=True),
+    words("found_note", null=True),
+    instant("found_at", null=True),
     PrimaryKeyConstraint("station_attempt_id", name="effect_pkey"),
     ForeignKeyConstraint(["claim_id"], [f"{SCHEMA}.claim.claim_id"], name="effect_claim_fkey"),
     CheckConstraint(
@@ -192,13 +211,50 @@ effect = Table(
         "AND (state = 'admitted') = (recorded_at IS NULL)",
         name="effect_state_law",
     ),
+    CheckConstraint(
+        "(state = 'settled') = (finding IS NOT NULL) AND (finding IS NULL) = (found_by IS NULL) "
+        "AND (finding IS NULL) = (found_at IS NULL) "
+        "AND (finding IS NULL OR finding IN ('happened', 'did_not_happen', 'compensated'))",
+        name="effect_finding_law",
+    ),
     Index(
         "effect_once",
         "run_id",
         "kind",
         "effect_key",
         unique=True,
-        postgresql_where=text("state IN ('admitted', 'succeeded', 'unknown', 'contained')"),
+        postgresql_where=text(
+            "state IN ('admitted', 'succeeded', 'unknown', 'contained') OR finding IN ('happened', 'compensated')"
+        ),
     ),
     Index("effect_in_doubt", "run_id", postgresql_where=text("state IN ('admitted', 'unknown', 'contained')")),
+)
+
+awaited = Table(
+    "awaited",
+    metadata,
+    Column("run_id", Uuid, nullable=False),
+    words("kind"),
+    words("wait_key"),
+    Column("enqueue_seq", Integer, nullable=False),
+    words("asked_of", null=True),
+    Column("question", JSONB, nullable=False),
+    words("state"),
+    instant("asked_at"),
+    Column("answer", JSONB),
+    instant("answered_at", null=True),
+    words("answered_by", null=True),
+    words("note", null=True),
+    instant("withdrawn_at", null=True),
+    words("withdrawn_by", null=True),
+    PrimaryKeyConstraint("run_id", "kind", "wait_key", name="awaited_pkey"),
+    ForeignKeyConstraint(["run_id"], [f"{SCHEMA}.run.run_id"], name="awaited_run_fkey"),
+    CheckConstraint(
+        "CASE kind WHEN 'consent' THEN state IN ('asked', 'approved', 'denied', 'withdrawn') "
+        "WHEN 'delegate' THEN state IN ('asked', 'answered') ELSE false END "
+        "AND (state = 'asked') = (answered_at IS NULL) AND (answered_at IS NULL) = (answered_by IS NULL) "
+        "AND (state = 'withdrawn') = (withdrawn_at IS NOT NULL) AND (withdrawn_at IS NULL) = (withdrawn_by IS NULL)",
+        name="awaited_state_law",
+    ),
+    Index("awaited_open", "asked_at", postgresql_where=text("state = 'asked'")),
 )

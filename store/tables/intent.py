@@ -53,6 +53,8 @@ pattern_revision = Table(
     instant("changed_at"),
     Column("merges", Boolean, nullable=False, server_default=text("false")),
     Column("yields", JSONB),
+    Column("returns", Boolean, nullable=False, server_default=text("false")),
+    Column("recovers", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("pattern", "pattern_revision", name="pattern_revision_pkey"),
     CheckConstraint("standing IN ('active', 'retained', 'revoked')", name="pattern_revision_standing_law"),
 )

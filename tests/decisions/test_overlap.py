@@ -22,7 +22,10 @@ def test_ovl_1_every_nonterminal_state_of_an_earlier_run_forbids(office: Office,
     schedule = office.register(document(BRIDGE))
     office.admitted_run(schedule, "one")
     waits_for = "'hardware'" if state == "parked" else "NULL"
-    office.execute(f"UPDATE nightbell.run SET state = '{state}', wait_owner = {waits_for}")
+    cancelled = "now(), cancel_requested_by = 'magus'" if state == "cancelling" else "NULL"
+    office.execute(
+        f"UPDATE nightbell.run SET state = '{state}', wait_owner = {waits_for}, cancel_requested_at = {cancelled}"
+    )
     office.offer(schedule, "two")
     [outcome] = office.decide(schedule).outcomes
     assert (outcome.state, outcome.reason) == ("suppressed", "overlap_forbidden")

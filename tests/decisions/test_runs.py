@@ -114,7 +114,7 @@ def test_idn_5_an_effect_in_doubt_holds_its_run_and_is_not_repeated(office: Offi
         runs.report(office.pool, claim_id, "done", None, None, "")
     settled = office.settle(run_id, claim_id, may_return=True)
     assert (settled.state, settled.reason) == ("contained", "effect_in_doubt")
-    assert office.value("SELECT state FROM nightbell.effect") == "unknown"
+    assert office.value("SELECT state FROM nightbell.effect") == "contained"
     assert office.value("SELECT settled_at FROM nightbell.run") is None
 
 
