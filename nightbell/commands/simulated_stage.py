@@ -33,6 +33,7 @@ RATE = re.compile(r"([1-9][0-9]{0,6})/([smhd])")
 PER = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 Measured = Mapping[tuple[str, str, str | None], timedelta]
 """(Pattern, revision, capability) → how long its Runs were measured to take."""
+Catalogue = Mapping[tuple[str, str], Pattern[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,8 @@ def stage_of(places: Iterable[Path], since: datetime, until: datetime, said: Sai
         name: parse_duration(text, f"duration of {name}") for name, text in by_name(said.durations, "duration", names)
     }
     events = {name: read_events(name, text, since) for name, text in by_name(said.events, "event", names)}
-    catalogue = {(one.key, one.revision): one for one in installed()}
-    check_proven(said.proven, documents)
+    catalogue: Catalogue = {(one.key, one.revision): one for one in installed()}
+    check_proven(said.proven, documents, catalogue)
     rules: dict[str, ZoneRules] = {}
     schedules = list[Simulated]()
     for document in documents:
@@ -244,10 +245,18 @@ def is_named(document: ScheduleDocument, proven: Iterable[str]) -> bool:
     return any(one in (work.pattern, f"{work.pattern}/{work.pattern_revision}") for one in proven)
 
 
-def check_proven(proven: Iterable[str], documents: Sequence[ScheduleDocument]) -> None:
-    """Raise BadInput for a name that no file's Pattern has."""
+def check_proven(proven: Iterable[str], documents: Sequence[ScheduleDocument], catalogue: Catalogue) -> None:
+    """Raise BadInput for a name that no file's Pattern has, or one that promises nothing that could be proven."""
     for one in proven:
-        if not any(is_named(document, [one]) for document in documents):
+        named = [whose(document)[:2] for document in documents if is_named(document, [one])]
+        if not named:
             raise BadInput(
                 field="proven", reason=f"{one!r} is no Pattern of these files, as PATTERN or PATTERN/REVISION"
             )
+        for key, revision in named:
+            pattern = catalogue.get((key, revision))
+            if pattern is None or pattern.yields is None:
+                reason = (
+                    f"{key} {revision} is not installed, or declares no yield contract, so nothing can be proven of it"
+                )
+                raise BadInput(field="proven", reason=reason)

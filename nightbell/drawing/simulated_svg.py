@@ -13,10 +13,11 @@ from law.tally import BINS, Meter
 from nightbell.drawing.sheet import cross, line, named
 from nightbell.drawing.simulated import Lanes, Sign, Span, say_at, say_span
 from nightbell.drawing.svg_style import HATCH_SIZE, STYLE
+from nightbell.drawing.words import MONTHS
 
-LEFT, PLOT, RIGHT, TOP = 220, 960, 28, 96
+LEFT, PLOT, RIGHT, TOP = 220, 960, 52, 96
 LANE, CLOSE_LANE, CLOSE_FROM = 22, 12, 40
-STRIP = 40
+STRIP, ABOVE_STRIP = 40, 14
 """How high the load of one capability is drawn."""
 LETTERS_MAX = 32
 TICKS = 8
@@ -68,6 +69,7 @@ def svg_text(lanes: Lanes, meters: Mapping[str, Meter]) -> str:
     """The whole file. The same lanes and loads give the same bytes."""
     page = Page(lanes)
     head(page, meters)
+    put_axis(page, len(meters))
     for row, name in enumerate(lanes.names):
         put_lane(page, row, name)
     for name, meter in meters.items():
@@ -93,9 +95,16 @@ def head(page: Page, meters: Mapping[str, Meter]) -> None:
     page.put("rect", class_="paper", width="100%", height="100%")
     page.put("text", title, class_="title", x=16, y=30)
     page.put("text", stretch, class_="quiet", x=16, y=50)
+
+
+def put_axis(page: Page, meters_count: int) -> None:
+    """When it is, above, and strokes down to the foot."""
+    height = page.lane_height * len(page.lanes.names) + (STRIP + ABOVE_STRIP) * meters_count
     for tick in range(TICKS + 1):
         place = BINS * tick // TICKS
-        page.put("text", f"{lanes.instant(place):%d %b %H:%M}", class_="hour quiet", x=page.x(place), y=TOP - 10)
+        at, x = page.lanes.instant(place), page.x(place)
+        page.put("text", f"{at.day} {MONTHS[at.month - 1]} {at:%H:%M}", class_="hour quiet", x=x, y=TOP - 10)
+        page.put("path", class_="grid", d=line(x, TOP - 4, height + 4))
 
 
 def described(lanes: Lanes, meters: Mapping[str, Meter], stretch: str) -> str:
@@ -137,7 +146,7 @@ def put_span(page: Page, span: Span, top: float) -> None:
 
 def put_load(page: Page, name: str, meter: Meter) -> None:
     """One capability: how much of it is at work, against all there is."""
-    page.y += 14
+    page.y += ABOVE_STRIP
     top, shares = page.y, meter.shares
     page.put("text", name, class_="day", x=LEFT - 10, y=top + STRIP / 2)
     share = f"{100 * meter.busy_share:.1f} % of {meter.capability.units}, peak {meter.peak_units}"
@@ -154,9 +163,7 @@ def put_load(page: Page, name: str, meter: Meter) -> None:
 
 
 def foot(page: Page, meters: Mapping[str, Meter]) -> None:
-    """The axis' strokes, the legend, and the size of the page."""
-    for tick in range(1, TICKS):
-        page.put("path", class_="grid", d=line(page.x(BINS * tick // TICKS), TOP, page.y - TOP))
+    """The legend, and the size of the page."""
     x, y = 16.0, page.y + 32
     for sign in page.lanes.signs:
         begin, high = PLACES[sign]
