@@ -12,10 +12,10 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.border import ask, patiently
-from activities.casting import StoreCasting
+from activities.casting import StoreCasting, checkpoint_wanting
 from law.finish import EndingName
 from law.identity import ClaimId, DecisionId, EnqueueSeq, RunId
-from law.pattern import Casting, Done, EffectRefused, Ending, Failed, Pattern, Proof, Workplace, Yielded
+from law.pattern import Awaits, Casting, Done, EffectRefused, Ending, Failed, Pattern, Proof, Workplace, Yielded
 from store import runs
 from store.connection import Pool
 from workflows import asks
@@ -99,8 +99,14 @@ class HopActivities:
         pattern = self._patterns.get((work.pattern, work.pattern_revision))
         if pattern is None or pattern.digest != work.pattern_digest:
             return "failed", None, f"{work.pattern} {work.pattern_revision} of the pinned digest is not installed here"
+        casting.checkpoint_schema = pattern.checkpoint_schema
+        wanting = checkpoint_wanting(work, pattern)
+        if wanting is not None:
+            return "refused", None, wanting.value
         try:
             return named(perform(pattern, casting, work.input))
+        except Awaits as waiting:
+            return "parked", None, str(waiting)
         except EffectRefused as refusal:
             return "refused", None, refusal.reason
         except ValidationError as problem:

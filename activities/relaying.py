@@ -10,8 +10,8 @@ from temporalio.client import Client
 from activities.border import ask
 from activities.hops import Catalogue, settle_hop
 from activities.lanes import Lane
-from law.identity import ScheduleName
-from store import delivery, relay
+from law.identity import DecisionId, ScheduleName
+from store import delivery, expiry, relay
 from store.connection import Pool
 from workflows import asks
 from workflows.schedule import ScheduleWorkflow
@@ -47,6 +47,7 @@ class RelayActivities:
     async def sweep(self, question: asks.SweepAsk) -> asks.Swept:
         """Relay whatever a crash left behind."""
         look = await ask(self._threads, relay.look, self._pool, OVERDUE_SECONDS, UNCLAIMED_SECONDS, LOST_SECONDS)
+        await ask(self._threads, expiry.expire, self._pool, DecisionId(uuid5(UUID(question.round_id), "expire")))
         recovered = [one for one in look.lost if await went_well(self.recover(one, UUID(question.round_id)))]
         stranded = await ask(self._threads, delivery.take, self._pool, relay.FOUND_MAX)
         published = [one for one in (*look.unclaimed, *stranded) if await went_well(self.publish(one))]

@@ -171,11 +171,6 @@ class Casting(Protocol):
         """What this hop holds of a capability; released when the hop ends. None for work that needs none."""
         ...
 
-    @property
-    def budget(self) -> Mapping[str, float]:
-        """What this Run may still spend, unit by unit, as it was reserved at its admission (AUT-4)."""
-        ...
-
     def effect(
         self,
         kind: str,
@@ -183,13 +178,12 @@ class Casting(Protocol):
         act: Callable[[], Mapping[str, Json]],
         *,
         consent: str = "",
-        cost: Mapping[str, float] | None = None,
     ) -> Mapping[str, Json]:
         """Admit, perform and record one effect; an effect that already succeeded in this Invocation is answered from
         its record and not performed again.
 
-        `kind` and `key` name the effect within its Run. `consent`: the key of the consent without which it may not begin;
-        `cost`: what it spends of the Run's budget, in its units. Raises EffectRefused when the office does not admit it, and
+        `kind` and `key` name the effect within its Run. `consent`: the key of the consent without which it may not begin.
+        Raises EffectRefused when the office does not admit it, and
         whatever `act` raised (then the effect is recorded `failed` after DidNotHappen, otherwise `unknown`).
         """
         ...
@@ -218,6 +212,8 @@ class Pattern(Generic[InputT]):
     perform: Callable[[Casting, InputT], Ending]
     digest: str
     """`sha256:` of the source that performs: a changed source is another digest, whatever its revision says."""
+    checkpoint_schema: str = ""
+    """Which shape its checkpoints have; one of another shape is stale, and fails the Run plainly."""
     recovers: bool = False
     """Whether a Run that failed or was cancelled may be taken up again by a new Invocation (IDN-4): whatever its effects did
     can be done again, or be seen to have been done."""

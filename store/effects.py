@@ -55,17 +55,28 @@ class KnownEffect:
     station_attempt_id: StationAttemptId
     state: str
     result: dict[str, Any] | None
+    finding: str | None
+    """What an operator found out, where it was in doubt."""
 
 
 def admit(
-    pool: Pool, run_id: RunId, claim_id: ClaimId, station_attempt_id: StationAttemptId, kind: str, key: str
+    pool: Pool,
+    run_id: RunId,
+    claim_id: ClaimId,
+    station_attempt_id: StationAttemptId,
+    kind: str,
+    key: str,
+    consent: str = "",
 ) -> Begin | AlreadyDone | Refused:
-    """Ask to begin one effect, named by `kind` and `key` within its Run. Asked again with the same `station_attempt_id` by
+    """Ask to begin one effect, named by `kind` and `key` within its Run; `consent` names the consent without which it may
+    not begin. Asked again with the same `station_attempt_id` by
     one that has not begun, it gives the same answer, unless bound or authority have passed since: then it never begins."""
     with turn(
         pool, DecisionId(station_attempt_id), owner_of_run(run_id), pattern_of_run(run_id), own_run(run_id)
     ) as held:
         owners, patterns, runs = held.locked
+        if runs and runs[0].cancelling:
+            return Refused(Reason.CANCEL_REQUESTED.value)
         if not runs or not held.rows(HOLDS_THE_FENCE, {"run_id": run_id, "claim_id": claim_id}):
             return Refused(Reason.STALE_DELIVERY.value)
         own: HeldRun = runs[0]
@@ -73,20 +84,22 @@ def admit(
         asks_again = any(one.station_attempt_id == station_attempt_id and one.state == "admitted" for one in known)
         if known and not asks_again:
             return answer_known(known[0])
-        objection = object_now(held, own, owners, patterns)
+        objection = object_now(held, own, owners, patterns) or consent_wanting(held, own, consent)
         if objection is not None:
             held.write(
                 NEVER_BEGUN, {"station_attempt_id": station_attempt_id, "reason": objection.reason, "at": held.at}
             )
             return objection
         if not asks_again:
-            begin(held, own, claim_id, station_attempt_id, kind, key)
+            begin(held, own, claim_id, station_attempt_id, kind, key, consent)
         return Begin()
 
 
 def answer_known(known: KnownEffect) -> AlreadyDone | Refused:
     """An effect that was begun is begun once: its result, or the doubt about it, is the answer."""
-    return AlreadyDone(known.result or {}) if known.state == "succeeded" else Refused(Reason.EFFECT_IN_DOUBT.value)
+    if known.state == "succeeded" or known.finding == "happened":
+        return AlreadyDone(known.result or {})
+    return Refused(Reason.EFFECT_IN_DOUBT.value)
 
 
 def object_now(held: Turn, own: HeldRun, owners: list[HeldOwner], patterns: list[HeldPattern]) -> Refused | None:
@@ -99,8 +112,19 @@ def object_now(held: Turn, own: HeldRun, owners: list[HeldOwner], patterns: list
     return Refused(verdict.reason.value) if verdict is not None else None
 
 
+def consent_wanting(held: Turn, own: HeldRun, consent: str) -> Refused | None:
+    """Why the consent that this effect needs does not let it begin, or None (AUT-1)."""
+    if not consent:
+        return None
+    rows = held.rows(CONSENT, {"run_id": own.run_id, "key": consent})
+    state = rows[0][0] if rows else "never asked"
+    if state == "approved":
+        return None
+    return Refused((Reason.CONSENT_WITHDRAWN if state == "withdrawn" else Reason.CONSENT_MISSING).value)
+
+
 def begin(
-    held: Turn, own: HeldRun, claim_id: ClaimId, station_attempt_id: StationAttemptId, kind: str, key: str
+    held: Turn, own: HeldRun, claim_id: ClaimId, station_attempt_id: StationAttemptId, kind: str, key: str, consent: str
 ) -> None:
     """Write that it begins."""
     row = {
@@ -112,6 +136,7 @@ def begin(
         "effect_key": key,
         "state": "admitted",
         "admitted_at": held.at,
+        "consent_key": consent or None,
     }
     insert_rows(held, effect, [row])
 
@@ -134,11 +159,13 @@ HOLDS_THE_FENCE = sql.SQL(
 
 KNOWN = sql.SQL(
     """
-    SELECT station_attempt_id, state, result FROM effect
+    SELECT station_attempt_id, state, result, finding FROM effect
     WHERE run_id = %(run_id)s AND kind = %(kind)s AND effect_key = %(key)s
-      AND state IN ('admitted', 'succeeded', 'unknown', 'contained')
+      AND (state IN ('admitted', 'succeeded', 'unknown', 'contained') OR finding IN ('happened', 'compensated'))
     """
 )
+
+CONSENT = sql.SQL("SELECT state FROM awaited WHERE run_id = %(run_id)s AND kind = 'consent' AND wait_key = %(key)s")
 
 BOUND_IS_UNMET = sql.SQL("UPDATE run SET disposition = 'unmet' WHERE run_id = %(run_id)s AND disposition = 'open'")
 

@@ -6,9 +6,10 @@ checkpoint, and then what it had begun is in doubt.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
-from law.pattern import DidNotHappen, EffectRefused, Ending, Json, Pattern, Workplace
+from law.pattern import Answer, Awaits, DidNotHappen, EffectRefused, Ending, Json, Lease, Pattern, Workplace
 
 
 class Killed(BaseException):
@@ -30,8 +31,26 @@ class Recorded:
     performed: list[tuple[str, str]] = field(default_factory=list)
     kill_at: tuple[str, str] | None = None
 
-    def effect(self, kind: str, key: str, act: Callable[[], Mapping[str, Json]]) -> Mapping[str, Json]:
+    finish_by: datetime | None = None
+    lease: Lease | None = None
+    answers: dict[str, Answer] = field(default_factory=dict)
+
+    def await_consent(self, key: str, question: str) -> Answer:
+        """The consent, if a test gave it."""
+        return self.delegate(key, "", {"question": question})
+
+    def delegate(self, key: str, to: str, request: Mapping[str, Json]) -> Answer:
+        """The answer, if a test gave it."""
+        if key not in self.answers:
+            raise Awaits(key)
+        return self.answers[key]
+
+    def effect(
+        self, kind: str, key: str, act: Callable[[], Mapping[str, Json]], *, consent: str = ""
+    ) -> Mapping[str, Json]:
         """Admit, perform, record."""
+        if consent and consent not in self.answers:
+            raise EffectRefused("consent_missing")
         if (kind, key) in self.effects:
             known = self.effects[kind, key]
             if known is None:
