@@ -127,6 +127,9 @@ class Line:
         self.is_long = document.window is None and self.terms.policy != "coalesce"
         has_ceiling = self.terms.units_max is not None or self.credentials.runs_per_day_max is not None
         self.is_plain = not has_ceiling and not self.needs_quiet
+        self.is_timeless = (
+            self.credentials.runs_per_day_max is None and not self.needs_quiet and self.terms.policy != "coalesce"
+        )
         self.coming: Iterator[Arrival] = iter(())
         self.live = Live()
         self.to_come: dict[TriggerOccurrenceId, Waiting] = {}

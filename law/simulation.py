@@ -20,15 +20,15 @@ from itertools import count
 from typing import Any
 
 from law.candidates import Ground, Judgement
-from law.capacity import Capability, Hold, Supply
+from law.capacity import Capability, Hold
 from law.errors import BadInput
-from law.identity import ScheduleName, TriggerOccurrenceId, run_id
+from law.identity import ScheduleName, run_id
 from law.merging import Merge, no_merge
 from law.overlap import Live
 from law.reasons import OccurrenceState, Reason
-from law.selection import decide
 from law.simulated import Arrival, Outcome, Simulated, arrivals
 from law.simulated_lines import Line, Pool, Waiting
+from law.simulated_rounds import Rounds
 from law.tally import Meter
 from law.yielding import QuietWindow
 
@@ -49,14 +49,16 @@ class Stage:
 
 
 class Simulation:
-    """One walk through a stage. Iterate over `outcomes` once; `meters`, `rounds_count` and `judged_count` then say what there
-    was. Raises BadInput where two Schedules or capabilities have one name."""
+    """One walk through a stage. Iterate over `outcomes` once; `meters` and `rounds` then say what there was.
+
+    Raises BadInput where two Schedules or capabilities have one name.
+    """
 
     def __init__(self, stage: Stage) -> None:
         check_stage(stage)
         self.stage = stage
         self.meters: dict[str, Meter] = {}
-        self.rounds_count = self.judged_count = 0
+        self.rounds = Rounds()
         self._agenda: list[tuple[datetime, int, int, int, Any]] = []
         self._live: dict[ScheduleName, Live] = {}
         self._changed: dict[Pool, None] = {}
@@ -170,18 +172,22 @@ class Simulation:
         """One round over whoever may get another answer in the pools where something changed."""
         pools, self._changed = list(self._changed), {}
         self._open = [one for one in self._open if one.closes_at > at]
-        judged = {one.candidate.trigger_occurrence_id: one for pool in pools for one in pool.to_judge(at, self._open)}
+        judged = list({one.ordinal: one for pool in pools for one in pool.to_judge(at, self._open)}.values())
         if not judged:
             return
-        self.rounds_count += 1
-        self.judged_count += len(judged)
-        supplies = [Supply(pool.capability, pool.held_at(at)) for pool in pools if pool.capability is not None]
-        ground = Ground(at, self._live, supplies, self._open, self.stage.merge)
-        answers = decide([one.asking(at) for one in judged.values()], ground)
-        for answer in answers:
-            self.answer(judged, answer, at)
-        final = (one for one in answers if one.verdict.state is not OccurrenceState.PENDING)
-        self.judge_rest({judged[one.candidate.trigger_occurrence_id].line: None for one in final}, at)
+        ground = Ground(at, self._live, (), self._open, self.stage.merge)
+        answers = self.rounds.answer(judged, pools, ground)
+        final = dict[Line, None]()
+        for one, judgement, units in answers:
+            if judgement is not None and judgement.verdict.state is OccurrenceState.PENDING:
+                self.wait(one, judgement)
+                continue
+            final[one.line] = None
+            if judgement is None or judgement.verdict.state is OccurrenceState.ADMITTED:
+                self.start(one, units, at)
+            else:
+                self.refuse(one, judgement, judged, at)
+        self.judge_rest(final, at)
 
     def judge_rest(self, lines: Iterable[Line], at: datetime) -> None:
         """Somebody was answered for good in these lines; where not everybody in one was judged, the next ones are, at once."""
@@ -190,23 +196,22 @@ class Simulation:
                 line.is_left_out = False
                 self.change(line.pool, *(line.waiting.values() if line.is_refused(at) else ()))
 
-    def answer(self, judged: dict[TriggerOccurrenceId, Waiting], answer: Judgement, at: datetime) -> None:
-        """What one judgement means for whoever waited."""
-        one, verdict = judged[answer.candidate.trigger_occurrence_id], answer.verdict
-        if verdict.state is OccurrenceState.PENDING:
-            one.wait_for(verdict.reason)
-            if answer.changes_at is not None and answer.changes_at != one.looks_at:
-                self.look_at(answer.changes_at, one)
-            return
+    def wait(self, one: Waiting, judgement: Judgement) -> None:
+        """It goes on waiting, and is judged again when time alone may change that."""
+        one.wait_for(judgement.verdict.reason)
+        if judgement.changes_at is not None and judgement.changes_at != one.looks_at:
+            self.look_at(judgement.changes_at, one)
+
+    def refuse(self, one: Waiting, judgement: Judgement, judged: Sequence[Waiting], at: datetime) -> None:
+        """It is told no for good, or which other it became a part of."""
         one.leave()
-        if verdict.state is OccurrenceState.ADMITTED:
-            self.start(one, answer.units, at)
-            return
-        into = judged[answer.coalesced_into].key if answer.coalesced_into is not None else None
+        verdict, head = judgement.verdict, judgement.coalesced_into
+        into = next((other.key for other in judged if other.candidate.trigger_occurrence_id == head), None)
         self._told.append(one.outcome(verdict.state, verdict.reason, at, into, verdict.evidence))
 
     def start(self, one: Waiting, units: int, at: datetime) -> None:
         """A Run begins, or its next slice does."""
+        one.leave()
         line, estimate = one.line, one.line.need.estimate
         if one.run_from is None:
             one.run_from, one.units, one.left = at, units, line.one.takes
