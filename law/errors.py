@@ -85,6 +85,13 @@ class PlanRefused(Contradiction):
     code = "plan_refused"
 
 
+class NotRecoverable(Contradiction):
+    """{run_id} cannot be recovered: {reason}"""
+
+    obligation = "IDN-4"
+    code = "not_recoverable"
+
+
 class UnknownRun(Contradiction):
     """There is no Run {run_id}."""
 

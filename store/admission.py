@@ -189,7 +189,7 @@ def admit(held: Turn, admitted: list[Judgement], eligible: dict[TriggerOccurrenc
     insert_rows(held, run, [run_row(held, judgement, one) for judgement, one in pairs])
     insert_rows(held, delivery, [delivery_row(held, one) for _, one in pairs])
     leases = [
-        lease_row(held, judgement, run_id(one.trigger_occurrence_id, 0), EnqueueSeq(0))
+        lease_row(held, judgement, run_id(one.trigger_occurrence_id, one.ordinal), EnqueueSeq(0))
         for judgement, one in pairs
         if judgement.units
     ]
@@ -200,21 +200,22 @@ def invocation_row(held: Turn, judgement: Judgement, one: Eligible) -> dict[str,
     """The one Invocation that admission makes of an Occurrence; its own input only where it stands for several."""
     merged = judgement.merged
     return {
-        "invocation_id": invocation_id(one.trigger_occurrence_id, 0),
+        "invocation_id": invocation_id(one.trigger_occurrence_id, one.ordinal),
         "trigger_occurrence_id": one.trigger_occurrence_id,
-        "ordinal": 0,
+        "ordinal": one.ordinal,
         "admitted_at": held.at,
         "decision_id": held.decision_id,
-        "input": merged.input if merged else None,
-        "input_digest": merged.input_digest if merged else None,
+        "input": merged.input if merged else one.recovered_input,
+        "input_digest": merged.input_digest if merged else one.recovered_digest,
+        "recovers": one.recovers,
     }
 
 
 def run_row(held: Turn, judgement: Judgement, one: Eligible) -> dict[str, Any]:
     """Its Run, queued, the fence at 0, with what its slices will need."""
     return {
-        "run_id": run_id(one.trigger_occurrence_id, 0),
-        "invocation_id": invocation_id(one.trigger_occurrence_id, 0),
+        "run_id": run_id(one.trigger_occurrence_id, one.ordinal),
+        "invocation_id": invocation_id(one.trigger_occurrence_id, one.ordinal),
         "trigger_occurrence_id": one.trigger_occurrence_id,
         "schedule_id": one.schedule_id,
         "overlap_policy": one.overlap_policy,
@@ -233,7 +234,7 @@ def run_row(held: Turn, judgement: Judgement, one: Eligible) -> dict[str, Any]:
 def delivery_row(held: Turn, one: Eligible) -> dict[str, Any]:
     """The initial delivery, routed by Pattern and origin and never by class (CLS-3)."""
     return {
-        "run_id": run_id(one.trigger_occurrence_id, 0),
+        "run_id": run_id(one.trigger_occurrence_id, one.ordinal),
         "enqueue_seq": 0,
         "lane": lane_for(one.pattern, one.origin),
         "pattern": one.pattern,

@@ -77,9 +77,20 @@ def occurrence_lines() -> Query:
             run.c.state.label("run_state"),
         )
         .join(schedule, schedule.c.schedule_id == occurrence.c.schedule_id)
-        .outerjoin(invocation, invocation.c.trigger_occurrence_id == occurrence.c.trigger_occurrence_id)
+        .outerjoin(
+            invocation,
+            (invocation.c.trigger_occurrence_id == occurrence.c.trigger_occurrence_id)
+            & (invocation.c.ordinal == newest_ordinal()),
+        )
         .outerjoin(run, run.c.invocation_id == invocation.c.invocation_id)
     )
+
+
+def newest_ordinal() -> sa.ScalarSelect[int]:
+    """Of the Invocations of an Occurrence, the one that took it up last (IDN-4)."""
+    any_of_them = invocation.alias()
+    same = any_of_them.c.trigger_occurrence_id == occurrence.c.trigger_occurrence_id
+    return sa.select(sa.func.max(any_of_them.c.ordinal)).where(same).correlate(occurrence).scalar_subquery()
 
 
 def skipped_ranges(pool: Pool, name: ScheduleName, limit: int = 100) -> list[Line]:

@@ -118,7 +118,9 @@ LATEST = sql.SQL(
            END AS rang,
            o.rang_at, coalesce(r.state, '') AS run_state, coalesce(r.reason, '') AS run_reason
     FROM occurrence o
-    LEFT JOIN run r ON r.trigger_occurrence_id = o.trigger_occurrence_id
+    LEFT JOIN LATERAL (
+        SELECT * FROM run n WHERE n.trigger_occurrence_id = o.trigger_occurrence_id ORDER BY n.admitted_at DESC LIMIT 1
+    ) r ON true
     WHERE o.schedule_id = %(schedule_id)s
     ORDER BY o.rang_at DESC, o.source_key DESC
     LIMIT %(latest_max)s

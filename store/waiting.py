@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
+from uuid import UUID
 
 from psycopg import sql
 
@@ -71,6 +72,11 @@ class Eligible:
     input: dict[str, Any] | None
     """Both only where inputs may be merged."""
     resumes: RunId | None = None
+    ordinal: int = 0
+    recovers: UUID | None = None
+    """The Invocation that this one takes up again, with what had been merged into it."""
+    recovered_input: dict[str, Any] | None = None
+    recovered_digest: str | None = None
 
     @property
     def needs(self) -> CapacityTable | None:
