@@ -15,7 +15,7 @@ from law.bounds import Bounds
 from law.candidates import Candidate
 from law.capacity import Hold
 from law.finish import FinishTerms, disposition_at
-from law.identity import SourceKey, TriggerOccurrenceId, trigger_occurrence_id
+from law.identity import SourceKey, run_id, trigger_occurrence_id
 from law.overlap import Live
 from law.reasons import Disposition, OccurrenceState, Reason
 from law.selection import selection_order
@@ -35,8 +35,10 @@ class Waiting:
 
     ordinal: int
     line: "Line"
-    key: SourceKey
-    candidate: Candidate
+    arrival: Arrival
+    bounds: Bounds
+    resumes: bool = False
+    """Whether it is a Run between two slices."""
     reasons: tuple[Reason, ...] = ()
     looks_at: datetime | None = None
     is_answered: bool = False
@@ -45,11 +47,31 @@ class Waiting:
     left: timedelta = timedelta(0)
     units: int = 0
     slices: int = 0
+    _candidate: Candidate | None = None
+
+    @property
+    def key(self) -> SourceKey:
+        """What its firing is known by."""
+        return self.arrival.key
+
+    @property
+    def candidate(self) -> Candidate:
+        """It, as the law judges it; made when the law is asked."""
+        made = self._candidate or self.line.candidate(self.arrival, self.bounds)
+        if self.resumes and made.resumes is None:
+            made = replace(made, resumes=run_id(made.trigger_occurrence_id, 0))
+        self._candidate = made
+        return made
+
+    @property
+    def tie(self) -> str:
+        """What decides between two that are equal in everything else: identity."""
+        return str(self.candidate.trigger_occurrence_id)
 
     def asking(self, at: datetime) -> Candidate:
         """The candidate as it stands at this sample: only a ceiling changes with time."""
         line = self.line
-        if line.credentials.runs_per_day_max is None or self.candidate.resumes is not None:
+        if line.credentials.runs_per_day_max is None or self.resumes:
             return self.candidate
         spent = replace(line.credentials, runs_in_last_day=line.runs_in_last_day(at))
         return replace(self.candidate, credentials=spent)
@@ -61,10 +83,9 @@ class Waiting:
 
     def leave(self) -> None:
         """It waits no more."""
-        occurrence = self.candidate.trigger_occurrence_id
         self.is_answered = True
-        self.line.waiting.pop(occurrence, None)
-        self.line.parked.pop(occurrence, None)
+        self.line.waiting.pop(self.ordinal, None)
+        self.line.parked.pop(self.ordinal, None)
 
     def outcome(
         self,
@@ -75,10 +96,10 @@ class Waiting:
         evidence: Mapping[str, Any] = NOTHING,
     ) -> Outcome:
         """What became of one that was not admitted, as of `at`; whoever was decided says when."""
-        bounds, line = self.candidate.bounds, self.line
+        bounds, line = self.bounds, self.line
         decided_at = None if state is OccurrenceState.PENDING else at
         return Outcome(
-            self.ordinal, line.name, self.key, line.service_class, self.candidate.rang_at or bounds.eligible_at,
+            self.ordinal, line.name, self.key, line.service_class, self.arrival.rang_at,
             bounds.eligible_at, state, reason, decided_at, self.reasons, self.waited(at),
             coalesced_into=coalesced_into, evidence=evidence,
         )  # fmt: skip
@@ -86,16 +107,16 @@ class Waiting:
     def ran(self, run_to: datetime | None) -> Outcome:
         """What became of it once it was admitted; `run_to` None where nobody knows when its work ends."""
         assert self.run_from is not None, "it was admitted"
-        bounds, line = self.candidate.bounds, self.line
+        bounds, line = self.bounds, self.line
         return Outcome(
-            self.ordinal, line.name, self.key, line.service_class, self.candidate.rang_at or bounds.eligible_at,
+            self.ordinal, line.name, self.key, line.service_class, self.arrival.rang_at,
             bounds.eligible_at, OccurrenceState.ADMITTED, Reason.ADMITTED, self.run_from, self.reasons,
             self.waited(self.run_from), self.run_from, run_to, self.units, self.slices, kept(bounds.finish_by, run_to),
         )  # fmt: skip
 
     def waited(self, at: datetime) -> timedelta:
         """How long it waited since it was eligible."""
-        eligible_at = self.candidate.bounds.eligible_at
+        eligible_at = self.bounds.eligible_at
         return at - eligible_at if at > eligible_at else AT_ONCE
 
 
@@ -132,9 +153,9 @@ class Line:
         )
         self.coming: Iterator[Arrival] = iter(())
         self.live = Live()
-        self.to_come: dict[TriggerOccurrenceId, Waiting] = {}
-        self.waiting: dict[TriggerOccurrenceId, Waiting] = {}
-        self.parked: dict[TriggerOccurrenceId, Waiting] = {}
+        self.to_come: dict[int, Waiting] = {}
+        self.waiting: dict[int, Waiting] = {}
+        self.parked: dict[int, Waiting] = {}
         self.running: dict[int, Waiting] = {}
         self.is_left_out = False
         self._admitted_at: deque[datetime] = deque()
@@ -164,15 +185,19 @@ class Line:
     def queue(self, one: Waiting) -> None:
         """Put it into the line, at its end unless it came at the same instant as the last one."""
         last = next(reversed(self.waiting.values()), None)
-        self.waiting[one.candidate.trigger_occurrence_id] = one
-        if last is not None and self.order(one) < self.order(last):
+        self.waiting[one.ordinal] = one
+        if last is None or self.since(last) < self.since(one):
+            return
+        if self.order(one) < self.order(last):
             self.waiting = dict(sorted(self.waiting.items(), key=lambda item: self.order(item[1])))
 
     def order(self, one: Waiting) -> tuple[datetime, str]:
         """The order of the line, as selection has it: of those that ask for the same, the older first."""
-        if self.terms.policy == "serialize":
-            return one.candidate.place
-        return one.candidate.bounds.eligible_at, str(one.candidate.trigger_occurrence_id)
+        return self.since(one), one.tie
+
+    def since(self, one: Waiting) -> datetime:
+        """Since when it stands in the line."""
+        return one.arrival.rang_at if self.terms.policy == "serialize" else one.bounds.eligible_at
 
     def admitted(self, at: datetime) -> None:
         """One more Run is live, and counts against a ceiling."""

@@ -56,7 +56,7 @@ def key_of(judged: Sequence[Waiting], supplies: Sequence[Supply], at: datetime) 
     """Everything that the answers can rest on, with every instant as its distance; None where they rest on more."""
     if len(judged) > ASKED_TOGETHER_MAX or not all(one.line.is_timeless for one in judged):
         return None
-    by_id = sorted(range(len(judged)), key=lambda place: str(judged[place].candidate.trigger_occurrence_id))
+    by_id = sorted(range(len(judged)), key=lambda place: judged[place].tie) if len(judged) > 1 else ()
     asked = tuple(asking(one, at) for one in judged)
     held = tuple((one.capability.name, tuple(holding(hold, at) for hold in one.held)) for one in supplies)
     return tuple(by_id), asked, held
@@ -64,16 +64,16 @@ def key_of(judged: Sequence[Waiting], supplies: Sequence[Supply], at: datetime) 
 
 def asking(one: Waiting, at: datetime) -> tuple[object, ...]:
     """Who asks, how far its bounds are, and what is live of its Schedule."""
-    line, candidate, bounds = one.line, one.candidate, one.candidate.bounds
+    line, bounds = one.line, one.bounds
     return (
         line.place,
-        candidate.resumes is None,
+        one.resumes,
         line.live.count,
         line.live.units,
         at - bounds.eligible_at,
         away(bounds.latest_start_at, at),
         away(bounds.finish_by, at),
-        away(candidate.rang_at, at),
+        at - one.arrival.rang_at,
     )
 
 

@@ -13,7 +13,7 @@ only those are judged whose own hour has come. So a flood costs what rings, and 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from itertools import count
@@ -22,7 +22,7 @@ from typing import Any
 from law.candidates import Ground, Judgement
 from law.capacity import Capability, Hold
 from law.errors import BadInput
-from law.identity import ScheduleName, run_id
+from law.identity import ScheduleName
 from law.merging import Merge, no_merge
 from law.overlap import Live
 from law.reasons import OccurrenceState, Reason
@@ -131,13 +131,13 @@ class Simulation:
         if arrival.bounds is None or arrival.reason is not None:
             self._told.append(line.swallowed(arrival, arrival.reason or Reason.GAP_SKIPPED, ordinal))
             return
-        one, eligible_at = Waiting(ordinal, line, arrival.key, line.candidate(arrival, arrival.bounds)), None
+        one, eligible_at = Waiting(ordinal, line, arrival, arrival.bounds), None
         if arrival.bounds.eligible_at > arrival.rang_at and line.terms.policy != "serialize":
             eligible_at = arrival.bounds.eligible_at
         if eligible_at is None:
             self.enter(one)
         else:
-            line.to_come[one.candidate.trigger_occurrence_id] = one
+            line.to_come[ordinal] = one
             self.look_at(eligible_at, one)
 
     def look_at(self, at: datetime, one: Waiting) -> None:
@@ -152,7 +152,7 @@ class Simulation:
 
     def enter(self, one: Waiting) -> None:
         """It waits, and has something new to say."""
-        one.line.to_come.pop(one.candidate.trigger_occurrence_id, None)
+        one.line.to_come.pop(one.ordinal, None)
         one.line.queue(one)
         self.change(one.line.pool, one)
 
@@ -231,10 +231,8 @@ class Simulation:
         line.pool.release(one.ordinal, at)
         one.slices += 1
         if one.left > timedelta(0):
-            occurrence = one.candidate.trigger_occurrence_id
-            if one.candidate.resumes is None:
-                one.candidate = replace(one.candidate, resumes=run_id(occurrence, 0))
-            line.parked[occurrence] = one
+            one.resumes = True
+            line.parked[one.ordinal] = one
             self.change(line.pool, one)
             return
         line.settled()

@@ -32,14 +32,13 @@ class Meter:
 
     def move(self, at: datetime, units: int) -> None:
         """From `at` on so many units are held. Instants never go back."""
-        self.spread(self._moved_at or self.since, min(at, self.until))
+        if self.units:
+            self.spread(self._moved_at or self.since, min(at, self.until))
         self._moved_at, self.units = at, units
         self.peak_units = max(self.peak_units, units)
 
     def spread(self, begin: datetime, end: datetime) -> None:
         """Add what is held to every part that [begin, end) touches."""
-        if not self.units:
-            return
         a_bin = self.bin_seconds
         low, high = (begin - self.since).total_seconds(), (end - self.since).total_seconds()
         while low < high:
