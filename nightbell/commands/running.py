@@ -79,7 +79,7 @@ def consent(
 ) -> None:
     """Approve, deny or withdraw what a Run asked for. No bound is moved by it."""
     answers: list[tuple[bool, parking.Said]] = [(approve, "approved"), (deny, "denied"), (withdraw, "withdrawn")]
-    chosen = [word for asked, word in answers if asked]
+    chosen: list[parking.Said] = [word for asked, word in answers if asked]
     if len(chosen) != 1:
         raise BadInput(field="consent", reason="say exactly one of --approve, --deny and --withdraw")
     with store_of(home) as (settings, pool):

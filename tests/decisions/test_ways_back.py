@@ -421,7 +421,10 @@ def test_fin_3_settlement_and_expiry_race_and_it_is_never_both(office: Office, c
             claim_id = office.claim(run_id)
             runs.report(office.pool, claim_id, "done", None, None, "")
             clock.set(minutes(10) - timedelta(microseconds=1))
-            both = threads.submit(office.settle, run_id, claim_id), threads.submit(expiry.expire, office.pool, uuid4())
+            both = (
+                threads.submit(office.settle, run_id, claim_id),
+                threads.submit(expiry.expire, office.pool, DecisionId(uuid4())),
+            )
             clock.set(minutes(10))
             for one in both:
                 one.result()
