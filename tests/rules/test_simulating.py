@@ -1,6 +1,7 @@
 """`simulate`: its JSON, its pictures, its refusals. It reaches no server."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ DURATIONS = [
     "home/bridge=2m",
 ]
 EXAMPLE = ["simulate", str(SCHEDULES), *A_DAY, *DURATIONS, "--event", "home/bridge=4/h", "--capacity", "embedder=1"]
+PAGE = Path(__file__).parents[2] / "docs" / "simulating.md"
 SVG = "{http://www.w3.org/2000/svg}"
 
 FILE = """
@@ -217,3 +219,20 @@ def test_a_file_that_cannot_be_read_is_refused_by_its_name(simulate: Simulate, h
     assert simulate("simulate", str(house / "none.toml"), *A_DAY, code=2)["error"]["code"] == "usage"
     backwards = ["--from", "2026-01-02T00:00:00Z", "--to", "2026-01-01T00:00:00Z"]
     assert simulate("simulate", str(house / "rite.toml"), *backwards, code=3)["error"]["field"] == "to"
+
+
+def test_the_page_about_it_shows_what_it_prints_and_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its command, run anew, prints its first block; one unit more prints the second; the picture beside it is the drawing."""
+    monkeypatch.chdir(PAGE.parents[1])
+    written, drawing = PAGE.read_text(encoding="utf-8"), tmp_path / "simulated.svg"
+    [typed] = re.findall(r"```sh\n(.*?)```", written, re.DOTALL)
+    first, second = re.findall(r"```text\n(.*?)```", written, re.DOTALL)
+    arguments = typed.replace("\\\n", " ").split()[1:]
+    arguments[-1] = str(drawing)
+    assert run(arguments) == 0
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()][:-1] == first.splitlines()
+    assert drawing.read_text(encoding="utf-8") == (PAGE.parent / "simulated.svg").read_text(encoding="utf-8")
+    assert run([one.replace("store-io=3", "store-io=4") for one in arguments]) == 0
+    assert second in "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
