@@ -23,7 +23,7 @@ from law.pattern import (
     Workplace,
 )
 from law.reasons import Reason
-from store import checkpoints, effects, parking
+from store import budgets, checkpoints, effects, parking
 from store.connection import Pool
 from store.errors import StoreProblem
 from store.runs import Work
@@ -79,6 +79,10 @@ class StoreCasting:
         work = self._work
         return Lease(work.capability, work.units) if work.capability is not None and work.units is not None else None
 
+    @property
+    def budget(self) -> Mapping[str, float]:
+        return self.ask(budgets.left, self._pool, self._work.run_id)
+
     def effect(
         self,
         kind: str,
@@ -86,11 +90,12 @@ class StoreCasting:
         act: Callable[[], Mapping[str, Json]],
         *,
         consent: str = "",
+        cost: Mapping[str, float] | None = None,
     ) -> Mapping[str, Json]:
         """Admit, perform, record. What `act` raises is recorded first and then raised again; so is a result that JSON
         cannot carry (BadInput): what happened outside is then in doubt."""
         attempt = StationAttemptId(uuid4())
-        answer = self.admit(attempt, kind, key, consent)
+        answer = self.admit(attempt, kind, key, consent, cost)
         if isinstance(answer, effects.AlreadyDone):
             return answer.result
         if isinstance(answer, effects.Refused):
@@ -108,12 +113,13 @@ class StoreCasting:
         return result
 
     def admit(
-        self, attempt: StationAttemptId, kind: str, key: str, consent: str
+        self, attempt: StationAttemptId, kind: str, key: str, consent: str = "", cost: Mapping[str, float] | None = None
     ) -> effects.Begin | effects.AlreadyDone | effects.Refused:
         """Ask the office; a worker that knows its fence is lost need not ask."""
         if self.fence_lost:
             return effects.Refused(Reason.STALE_DELIVERY.value)
-        return self.ask(effects.admit, self._pool, self._work.run_id, self.claim_id, attempt, kind, key, consent)
+        asked = (self._pool, self._work.run_id, self.claim_id, attempt, kind, key, consent, cost)
+        return self.ask(effects.admit, *asked)
 
     def await_consent(self, key: str, question: str) -> Answer:
         """The consent, if it was given; otherwise this hop ends here."""

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from law.authority import Credentials
 from law.bounds import Bounds
+from law.budget import Ceiling
 from law.capacity import Supply
 from law.catch_up import CaughtUp
 from law.estimates import Estimate
@@ -53,6 +54,9 @@ class Candidate:
     """When its firing rang, which is its place in a serialized line."""
     mergeable: Mergeable | None = None
     """What is compared and merged where the policy is `coalesce`."""
+    ceilings: tuple[Ceiling, ...] = ()
+    """Every budget that it would spend of (AUT-4)."""
+    asks: Mapping[str, float] = field(default_factory=dict[str, float])
     resumes: RunId | None = None
     """The parked Run whose next slice this asks for; it was admitted before, and is bound by its window no more (WIN-8)."""
 

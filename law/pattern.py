@@ -171,6 +171,11 @@ class Casting(Protocol):
         """What this hop holds of a capability; released when the hop ends. None for work that needs none."""
         ...
 
+    @property
+    def budget(self) -> Mapping[str, float]:
+        """What this Run may still spend, unit by unit, of what its admission reserved (AUT-4)."""
+        ...
+
     def effect(
         self,
         kind: str,
@@ -178,12 +183,13 @@ class Casting(Protocol):
         act: Callable[[], Mapping[str, Json]],
         *,
         consent: str = "",
+        cost: Mapping[str, float] | None = None,
     ) -> Mapping[str, Json]:
         """Admit, perform and record one effect; an effect that already succeeded in this Invocation is answered from
         its record and not performed again.
 
-        `kind` and `key` name the effect within its Run. `consent`: the key of the consent without which it may not begin.
-        Raises EffectRefused when the office does not admit it, and
+        `kind` and `key` name the effect within its Run. `consent`: the key of the consent without which it may not begin;
+        `cost`: what it spends of the Run's budget, in its units. Raises EffectRefused when the office does not admit it, and
         whatever `act` raised (then the effect is recorded `failed` after DidNotHappen, otherwise `unknown`).
         """
         ...

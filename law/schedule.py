@@ -12,6 +12,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from law.bounds import Jitter, Window
+from law.budget import CONCURRENCY, RUNS, UNIT_LENGTH_MAX
 from law.catch_up import CatchUp
 from law.durations import Duration
 from law.errors import BadInput
@@ -29,6 +30,7 @@ CAME_LATER = (
     ("class", "lowered_window"),
     ("overlap", "max_units"),
     ("work", "label"),
+    ("budget", "reserve"),
     ("capacity", "min_confidence"),
     ("capacity", "transition"),
 )
@@ -147,6 +149,17 @@ class BudgetTable(Table):
     """`[budget]`: ceilings, revalidated where work is admitted (AUT-4)."""
 
     runs_per_day: int | None = Field(default=None, ge=1, le=1_000_000, strict=True)
+    reserve: dict[str, float] | None = None
+    """What each Run reserves, unit by unit, and its effects may spend."""
+
+    @model_validator(mode="after")
+    def reserves_amounts(self) -> Self:
+        for unit, amount in (self.reserve or {}).items():
+            if not unit or len(unit) > UNIT_LENGTH_MAX or not 0 <= amount < float("inf"):
+                raise ValueError(f"reserve: {unit!r} = {amount} is not an amount of a unit")
+            if unit in (RUNS, CONCURRENCY):
+                raise ValueError(f"reserve: every Run counts as one of {unit!r} already")
+        return self
 
 
 class ScheduleDocument(Table):

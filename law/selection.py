@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from law.authority import judge_authority
+from law.budget import judge_budget
 from law.candidates import Candidate, Ground, Judgement, aged_priority
 from law.capacity import Hold, Room, judge_supply
 from law.catch_up import judge_catch_up
@@ -81,11 +82,13 @@ class Round:
     """Deadlines that can be kept, by the latest instant at which they still can."""
     lines: dict[ScheduleName, list[Candidate]] = field(default_factory=dict[ScheduleName, list[Candidate]])
     groups: dict[ScheduleName, list[Candidate]] = field(default_factory=dict[ScheduleName, list[Candidate]])
+    given: dict[tuple[str, str, int | None], float] = field(default_factory=dict[tuple[str, str, int | None], float])
+    """What this round has given away of budgets, by holder, unit and period."""
 
     def take_out(self, one: Candidate) -> bool:
         """Answer what may not be admitted at all at this sample; whether it was (SEL-1, SEL-5). What only waits for its hour
         keeps its place in a serialized line."""
-        objection = judge_authority(one.credentials)
+        objection = judge_authority(one.credentials, self.ground.at)
         if objection is None and one.resumes is None:
             objection = judge_window(one.bounds, self.ground.at)
             objection = objection or judge_feasibility(one.bounds, one.need.estimate, self.ground.at)
@@ -170,12 +173,13 @@ class Round:
         credentials, admitted = one.credentials, self.admitted[one.schedule]
         if admitted and one.resumes is None:
             spent = replace(credentials, runs_in_last_day=credentials.runs_in_last_day + admitted)
-            objection = judge_authority(spent)
+            objection = judge_authority(spent, self.ground.at)
             if objection is not None:
                 return objection
         objection = self.may_not_begin(one)
         if objection is None and one.resumes is None:
             objection = judge_overlap(one.overlap, self.live.get(one.schedule, Live()), one.need.units)
+            objection = objection or judge_budget(one.ceilings, one.asks, self.given)
         return objection or self.capacity_objection(one)
 
     def may_not_begin(self, one: Candidate) -> Verdict | None:
@@ -236,6 +240,9 @@ class Round:
             self.live[one.schedule] = self.live.get(one.schedule, Live()) + need.units
             self.admitted[one.schedule] += 1
             self.caught_up[one.schedule] += one.caught_up is not None
+            for budget in one.ceilings:
+                of = budget.holder, budget.unit, budget.period_seconds
+                self.given[of] = self.given.get(of, 0.0) + one.asks.get(budget.unit, 0.0)
         reason = Reason.ADMITTED if one.resumes is None else Reason.RESUMED
         verdict = Verdict(OccurrenceState.ADMITTED, reason, admission_evidence(one, units, self.ground.at))
         merged = group.merged if group else None

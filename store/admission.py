@@ -28,17 +28,19 @@ from store.locks import (
     HeldCapability,
     HeldRun,
     HeldSchedule,
+    budgets_of_pending,
     capabilities_of,
     other_schedules_waiting,
     owners_of_pending,
     patterns_of_pending,
     resumable_runs,
     schedules_of_capabilities,
+    sigils_of_pending,
 )
 from store.rows import insert_rows
 from store.run_rows import record_decision, withdraw
 from store.supplies import quiet_windows, supplies
-from store.tables import decision, delivery, invocation, lease, readiness_request, run
+from store.tables import budget_use, decision, delivery, invocation, lease, readiness_request, run
 from store.turn import Lock, Turn, turn
 from store.waiting import CANDIDATES_MAX, Eligible, Evidence, live_runs, read_eligible
 
@@ -72,7 +74,7 @@ def decide(pool: Pool, schedule: ScheduleName, decision_id: DecisionId, merge: M
     Raises UnknownSchedule, ServerUnreachable and StoreBusy; then nothing was decided.
     """
     with turn(pool, decision_id, *locks_of(schedule)) as held:
-        capabilities, together, others, owners, patterns, runs = held.locked
+        capabilities, together, others, budgets, owners, sigils, patterns, runs = held.locked
         own = next((one for one in together if one.schedule == schedule), None)
         if own is None:
             raise UnknownSchedule(schedule=schedule)
@@ -80,7 +82,7 @@ def decide(pool: Pool, schedule: ScheduleName, decision_id: DecisionId, merge: M
             return remembered(schedule, held.earlier)
         schedules: list[HeldSchedule] = [*together, *others]
         eligible = read_eligible(held, schedules, capabilities, runs)
-        stands = Evidence(held, eligible, schedules, owners, patterns)
+        stands = Evidence(held, eligible, schedules, owners, sigils, patterns, budgets)
         judgements = judge_all(stands.candidates(), ground(held, schedules, capabilities, eligible, merge))
         changed = write(held, judgements, eligible, runs)
         decided = answer(held, own, judgements, eligible)
@@ -98,7 +100,9 @@ def locks_of(schedule: ScheduleName) -> tuple[Lock, ...]:
         capabilities_of(schedule),
         schedules_of_capabilities(schedule),
         other_schedules_waiting(),
+        budgets_of_pending(),
         owners_of_pending(),
+        sigils_of_pending(),
         patterns_of_pending(),
         resumable_runs(schedule),
     )
@@ -194,6 +198,14 @@ def admit(held: Turn, admitted: list[Judgement], eligible: dict[TriggerOccurrenc
         if judgement.units
     ]
     insert_rows(held, lease, leases)
+    insert_rows(held, budget_use, [row for judgement, one in pairs for row in reservations(held, judgement, one)])
+
+
+def reservations(held: Turn, judgement: Judgement, one: Eligible) -> list[dict[str, Any]]:
+    """What its effects may spend, unit by unit, until it is settled (AUT-4)."""
+    whose = {"owner": one.owner, "schedule": judgement.candidate.schedule, "reserved_at": held.at}
+    run = run_id(one.trigger_occurrence_id, one.ordinal)
+    return [{"run_id": run, "unit": unit, "reserved": much, **whose} for unit, much in (one.reserve or {}).items()]
 
 
 def invocation_row(held: Turn, judgement: Judgement, one: Eligible) -> dict[str, Any]:

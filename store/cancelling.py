@@ -15,17 +15,16 @@ from typing import Any, Literal
 from psycopg import sql
 from psycopg.rows import class_row
 
-from law.authority import judge_authority
 from law.errors import BadInput
 from law.finish import FinishTerms, RunJudgement, closed, disposition_at, judge_containment
 from law.identity import DecisionId, RunId, ScheduleName, StationAttemptId, digest_of
 from law.reasons import TERMINAL, Disposition, Reason, RunState
 from store.connection import Pool, borrow
 from store.jsonb import jsonb, plain_text
-from store.locks import HeldPattern, HeldRun, own_run, owner_of_run, pattern_of_run
+from store.locks import HeldPattern, HeldRun, own_run
 from store.parking import BY_LENGTH_MAX, NOTE_LENGTH_MAX, check_text
 from store.run_rows import record_decision, return_or_end, withdraw, write_run
-from store.runs import CLOSE_DELIVERY, EFFECTS_IN_DOUBT, credentials, the_run
+from store.runs import CLOSE_DELIVERY, EFFECTS_IN_DOUBT, RUN_AT, locks_of_run, objection_now, the_run
 from store.turn import Turn, turn
 
 Finding = Literal["happened", "did_not_happen", "compensated"]
@@ -116,8 +115,8 @@ def find(
     check_act(by, note)
     if result is not None:
         digest_of(dict(result), "result")
-    with turn(pool, decision_id, owner_of_run(run_id), pattern_of_run(run_id), own_run(run_id)) as held:
-        own = the_run(run_id, held.locked[2])
+    with turn(pool, decision_id, *locks_of_run(run_id)) as held:
+        own = the_run(run_id, held.locked[RUN_AT])
         if held.earlier is not None:
             return Acted(**held.earlier)
         if own.state != RunState.CONTAINED.value:
@@ -136,14 +135,13 @@ def find(
 
 def after_finding(held: Turn, own: HeldRun, evidence: dict[str, Any]) -> Acted:
     """Decide the Run with what is known now. One that would return is asked for its authority again (AUT-1)."""
-    owners, patterns, _ = held.locked
     [(left,)] = held.rows(EFFECTS_IN_DOUBT, {"run_id": own.run_id})
     [(undone,)] = held.rows(COMPENSATED, {"run_id": own.run_id})
     terms = FinishTerms(own.finish_by)
     judged = judge_containment(
-        terms, Disposition(own.disposition), left, may_return(patterns) and not undone, own.cancelling, held.at
+        terms, Disposition(own.disposition), left, may_return(held.locked[2]) and not undone, own.cancelling, held.at
     )
-    objection = judge_authority(credentials(own, owners, patterns)) if judged.state is RunState.QUEUED else None
+    objection = objection_now(held, own) if judged.state is RunState.QUEUED else None
     if objection is not None:
         withdraw(held, own, objection, "contain")
         return Acted(str(own.run_id), own.schedule, RunState.FAILED.value, objection.reason.value, True)

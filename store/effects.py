@@ -14,15 +14,16 @@ from typing import Any, Literal
 
 from psycopg import sql
 
-from law.authority import judge_authority
+from law.budget import check_units, over
 from law.finish import FinishTerms, disposition_at
 from law.identity import ClaimId, DecisionId, RunId, StationAttemptId
 from law.reasons import Disposition, Reason
+from store.budgets import of_run
 from store.connection import Pool, borrow
 from store.jsonb import jsonb, plain_text
-from store.locks import HeldOwner, HeldPattern, HeldRun, own_run, owner_of_run, pattern_of_run
+from store.locks import HeldRun
 from store.rows import insert_rows
-from store.runs import credentials
+from store.runs import RUN_AT, locks_of_run, objection_now
 from store.tables import effect
 from store.turn import Turn, turn
 
@@ -67,14 +68,13 @@ def admit(
     kind: str,
     key: str,
     consent: str = "",
+    cost: Mapping[str, float] | None = None,
 ) -> Begin | AlreadyDone | Refused:
     """Ask to begin one effect, named by `kind` and `key` within its Run; `consent` names the consent without which it may
-    not begin. Asked again with the same `station_attempt_id` by
+    not begin, `cost` what it spends of what its Run has reserved. Asked again with the same `station_attempt_id` by
     one that has not begun, it gives the same answer, unless bound or authority have passed since: then it never begins."""
-    with turn(
-        pool, DecisionId(station_attempt_id), owner_of_run(run_id), pattern_of_run(run_id), own_run(run_id)
-    ) as held:
-        owners, patterns, runs = held.locked
+    with turn(pool, DecisionId(station_attempt_id), *locks_of_run(run_id)) as held:
+        runs = held.locked[RUN_AT]
         if runs and runs[0].cancelling:
             return Refused(Reason.CANCEL_REQUESTED.value)
         if not runs or not held.rows(HOLDS_THE_FENCE, {"run_id": run_id, "claim_id": claim_id}):
@@ -84,14 +84,24 @@ def admit(
         asks_again = any(one.station_attempt_id == station_attempt_id and one.state == "admitted" for one in known)
         if known and not asks_again:
             return answer_known(known[0])
-        objection = object_now(held, own, owners, patterns) or consent_wanting(held, own, consent)
+        objection = (
+            object_now(held, own, kind) or consent_wanting(held, own, consent) or budget_wanting(held, own, cost)
+        )
         if objection is not None:
             held.write(
                 NEVER_BEGUN, {"station_attempt_id": station_attempt_id, "reason": objection.reason, "at": held.at}
             )
             return objection
         if not asks_again:
-            begin(held, own, claim_id, station_attempt_id, kind, key, consent)
+            begin(
+                held,
+                own,
+                claim_id,
+                station_attempt_id,
+                kind,
+                key,
+                {"consent_key": consent or None, "cost": cost or None},
+            )
         return Begin()
 
 
@@ -102,13 +112,13 @@ def answer_known(known: KnownEffect) -> AlreadyDone | Refused:
     return Refused(Reason.EFFECT_IN_DOUBT.value)
 
 
-def object_now(held: Turn, own: HeldRun, owners: list[HeldOwner], patterns: list[HeldPattern]) -> Refused | None:
+def object_now(held: Turn, own: HeldRun, kind: str) -> Refused | None:
     """Why nothing may begin at this sample, or None: also for one whose admission was committed and its reply lost, since
     who asks again has not begun."""
     if disposition_at(FinishTerms(own.finish_by), Disposition(own.disposition), held.at) is Disposition.UNMET:
         held.write(BOUND_IS_UNMET, {"run_id": own.run_id})
         return Refused(Reason.FINISH_BOUND_PASSED.value)
-    verdict = judge_authority(credentials(own, owners, patterns))
+    verdict = objection_now(held, own, f"effect:{kind}")
     return Refused(verdict.reason.value) if verdict is not None else None
 
 
@@ -123,8 +133,23 @@ def consent_wanting(held: Turn, own: HeldRun, consent: str) -> Refused | None:
     return Refused((Reason.CONSENT_WITHDRAWN if state == "withdrawn" else Reason.CONSENT_MISSING).value)
 
 
+def budget_wanting(held: Turn, own: HeldRun, cost: Mapping[str, float] | None) -> Refused | None:
+    """Why what is left of the Run's budget does not let it begin, or None (AUT-4)."""
+    if not cost:
+        return None
+    check_units("cost", cost)
+    reserved, spent = of_run(held, own.run_id)
+    return Refused(Reason.BUDGET_SPENT.value) if over(reserved, spent, cost) else None
+
+
 def begin(
-    held: Turn, own: HeldRun, claim_id: ClaimId, station_attempt_id: StationAttemptId, kind: str, key: str, consent: str
+    held: Turn,
+    own: HeldRun,
+    claim_id: ClaimId,
+    station_attempt_id: StationAttemptId,
+    kind: str,
+    key: str,
+    terms: Mapping[str, Any],
 ) -> None:
     """Write that it begins."""
     row = {
@@ -136,7 +161,7 @@ def begin(
         "effect_key": key,
         "state": "admitted",
         "admitted_at": held.at,
-        "consent_key": consent or None,
+        **terms,
     }
     insert_rows(held, effect, [row])
 

@@ -1,15 +1,18 @@
 """An Occurrence's row, column by column: what a firing fixed for good the moment it became durable (OCC-2, CAL-9)."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from psycopg import sql
 
+from law.authority import Credentials, PatternStanding, judge_authority, scopes_of
 from law.bounds import Bounds
 from law.firings import Firing
 from law.identity import Digest, SourceKey, digest_of, trigger_occurrence_id
 from law.origin import Granted
 from law.reasons import OccurrenceState, Reason
+from store.locks import HeldOwner, HeldSigil, as_sigil
 from store.pinned import PinnedRevision
 from store.turn import Turn
 
@@ -90,10 +93,64 @@ def bounds_columns(bounds: Bounds | None) -> dict[str, Any]:
 
 
 def with_authority(held: Turn, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with the generation of their owner's authority as it stands now (OVL-6)."""
-    owners = sorted({row["owner"] for row in rows})
-    generations = dict(held.rows(GENERATIONS, {"owners": owners})) if owners else {}
-    return [{**row, "authority_generation": generations.get(row["owner"], 0)} for row in rows]
+    """The rows under their owner's authority as it stands now: each keeps its generation (OVL-6), and one whose authority is
+    gone is final at birth, with that reason (AUT-1). What is read here cannot change before this commits."""
+    owners = keyed(held.records(HeldOwner, OWNERS, {"names": sorted({row["owner"] for row in rows})}))
+    named = sorted({row["sigil"] for row in rows if row["sigil"] is not None})
+    sigils = keyed(held.records(HeldSigil, SIGILS, {"names": named})) if named else {}
+    patterns = {
+        one.key: one
+        for one in held.records(KnownPattern, PATTERNS, {"names": sorted({row["pattern"] for row in rows})})
+    }
+    return [judged_at_birth(held, row, owners, sigils, patterns) for row in rows]
+
+
+HeldT = TypeVar("HeldT", HeldOwner, HeldSigil)
+
+
+def keyed(held: Sequence[HeldT]) -> dict[str, HeldT]:
+    """By name."""
+    return {one.name: one for one in held}
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPattern:
+    """A Pattern revision as it stands."""
+
+    pattern: str
+    pattern_revision: str
+    standing: PatternStanding
+    digest: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.pattern, self.pattern_revision
+
+
+def judged_at_birth(
+    held: Turn,
+    row: dict[str, Any],
+    owners: Mapping[str, HeldOwner],
+    sigils: Mapping[str, HeldSigil],
+    patterns: Mapping[tuple[str, str], KnownPattern],
+) -> dict[str, Any]:
+    """One row with its generation, settled where its authority is gone."""
+    owner, sigil = owners.get(row["owner"]), sigils.get(row["sigil"] or "")
+    pattern = patterns.get((row["pattern"], row["pattern_revision"]))
+    stands = Credentials(
+        owner=row["owner"],
+        owner_standing=owner.standing if owner else None,
+        pattern=row["pattern"],
+        pattern_standing=pattern.standing if pattern else None,
+        pattern_digest=pattern.digest if pattern else None,
+        pinned_digest=row["pattern_digest"],
+        sigil_named=row["sigil"],
+        sigil=as_sigil(sigil) if sigil else None,
+        needs=scopes_of(row["pattern"], row["service_class"], row["capability"]),
+    )
+    dated = {**row, "authority_generation": owner.generation if owner else 0}
+    objection = judge_authority(stands, held.at) if row["state"] is OccurrenceState.PENDING else None
+    return dated if objection is None else settled(dated, held, objection.state, objection.reason)
 
 
 def settled(row: dict[str, Any], held: Turn, state: OccurrenceState, reason: Reason) -> dict[str, Any]:
@@ -107,4 +164,17 @@ def firing_digest(firing: Firing) -> Digest:
     return digest_of({"civil": firing.civil.isoformat(), "zone": firing.zone, "fold": firing.fold})
 
 
-GENERATIONS = sql.SQL("SELECT name, generation FROM principal WHERE name = ANY(%(owners)s)")
+OWNERS = sql.SQL("SELECT name, standing, generation FROM principal WHERE name = ANY(%(names)s) ORDER BY name FOR SHARE")
+
+SIGILS = sql.SQL(
+    """
+    SELECT name, owner, standing, scopes, expires_at FROM sigil WHERE name = ANY(%(names)s) ORDER BY name FOR SHARE
+    """
+)
+
+PATTERNS = sql.SQL(
+    """
+    SELECT pattern, pattern_revision, standing, digest FROM pattern_revision WHERE pattern = ANY(%(names)s)
+    ORDER BY pattern, pattern_revision FOR SHARE
+    """
+)

@@ -279,9 +279,11 @@ def collide(pinned: PinnedRevision, key: SourceKey, first: str, second: str) -> 
 
 def write(held: Turn, schedules: list[HeldSchedule], found: dict[int, Found]) -> None:
     """Write the Occurrences, the records of what was final at birth, the ranges, and the moved cursors."""
+    for one in found.values():
+        one.rows = with_authority(held, one.rows) if one.rows else []
     rows = [row for one in found.values() for row in one.rows]
     ranges = [row for one in found.values() for row in one.ranges]
-    insert_rows(held, occurrence, with_authority(held, rows))
+    insert_rows(held, occurrence, rows)
     insert_rows(held, decision, [decision_row(row) for row in rows if row["state"] is not OccurrenceState.PENDING])
     insert_rows(held, skipped_range, ranges)
     cursors = [cursor for one in found.values() for cursor in one.cursors]

@@ -84,8 +84,8 @@ def offer(pool: Pool, asked: Offer, decision_id: DecisionId) -> Offered:
         if known:
             return found(asked, key, content_digest, known[0])
         pinned = active_revision(held, own)
-        row = event_row(held, pinned, asked, key, content_digest)
-        insert_rows(held, occurrence, with_authority(held, [row]))
+        [row] = with_authority(held, [event_row(held, pinned, asked, key, content_digest)])
+        insert_rows(held, occurrence, [row])
         if row["state"] is not OccurrenceState.PENDING:
             insert_rows(held, decision, [refusal_row(row, asked)])
         held.record("offer", {"trigger_occurrence_id": known_as, "key": key}, own.last_sampled_at)

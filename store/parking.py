@@ -16,16 +16,15 @@ from typing import Any, Literal
 from psycopg import sql
 from psycopg.rows import class_row
 
-from law.authority import judge_authority
 from law.errors import BadInput
 from law.finish import FinishTerms, RunJudgement, disposition_at
 from law.identity import ClaimId, DecisionId, RunId, ScheduleName, digest_of
 from law.reasons import Disposition, Reason, RunState
 from store.connection import Pool, borrow
 from store.jsonb import jsonb, plain_text
-from store.locks import HeldRun, own_run, owner_of_run, pattern_of_run
+from store.locks import HeldRun, own_run
 from store.run_rows import return_or_end, withdraw
-from store.runs import credentials, the_run
+from store.runs import RUN_AT, locks_of_run, objection_now, the_run
 from store.turn import Turn, turn
 
 WaitKind = Literal["consent", "delegate"]
@@ -115,8 +114,8 @@ def answer(
         raise BadInput(field="note", reason=f"is longer than {NOTE_LENGTH_MAX} characters")
     if content is not None:
         digest_of(dict(content), "content")
-    with turn(pool, decision_id, owner_of_run(run_id), pattern_of_run(run_id), own_run(run_id)) as held:
-        own = the_run(run_id, held.locked[2])
+    with turn(pool, decision_id, *locks_of_run(run_id)) as held:
+        own = the_run(run_id, held.locked[RUN_AT])
         if held.earlier is not None:
             return Answered(**held.earlier)
         known = held.records(Awaited, ONE, {"run_id": run_id, "kind": kind, "key": key})
@@ -148,8 +147,7 @@ def after_answer(held: Turn, own: HeldRun, evidence: dict[str, Any]) -> Answered
     """A Run that was parked for its answers, and has them all, returns; one whose authority is gone has failed instead."""
     if own.state != RunState.PARKED.value or own.wait_owner == "hardware" or still_waits(held, own):
         return Answered(str(own.run_id), own.schedule, own.state, "", True)
-    owners, patterns, _ = held.locked
-    objection = judge_authority(credentials(own, owners, patterns))
+    objection = objection_now(held, own)
     if objection is not None:
         withdraw(held, own, objection, "answer")
         return Answered(str(own.run_id), own.schedule, RunState.FAILED.value, objection.reason.value, True)

@@ -21,6 +21,8 @@ from store.cancelling import check_act
 from store.connection import Pool, borrow
 from store.locks import (
     HeldRun,
+    budgets_of_pending,
+    budgets_of_run,
     capabilities_of,
     own_run,
     owner_of_run,
@@ -28,6 +30,8 @@ from store.locks import (
     pattern_of_run,
     patterns_of_pending,
     schedules_of_capabilities,
+    sigil_of_run,
+    sigils_of_pending,
 )
 from store.rows import insert_rows
 from store.runs import EFFECTS_IN_DOUBT, the_run
@@ -55,14 +59,18 @@ def recover(pool: Pool, taken_up: RunId, by: str, note: str, decision_id: Decisi
     locks = (
         capabilities_of(schedule),
         schedules_of_capabilities(schedule),
+        budgets_of_pending(),
+        budgets_of_run(taken_up),
         owners_of_pending(),
         owner_of_run(taken_up),
+        sigils_of_pending(),
+        sigil_of_run(taken_up),
         patterns_of_pending(),
         pattern_of_run(taken_up),
         own_run(taken_up),
     )
     with turn(pool, decision_id, *locks) as held:
-        own = the_run(taken_up, held.locked[6])
+        own = the_run(taken_up, held.locked[10])
         if held.earlier is not None:
             return Recovered(**held.earlier)
         one = recoverable(held, own)
@@ -87,7 +95,7 @@ def recoverable(held: Turn, own: HeldRun) -> Eligible:
     """The Occurrence, as a candidate for its next Invocation. Raises NotRecoverable."""
     found = held.records(Eligible, RECOVERABLE, {"run_id": own.run_id})
     [(in_doubt,)] = held.rows(EFFECTS_IN_DOUBT, {"run_id": own.run_id})
-    patterns = held.locked[5]
+    patterns = held.locked[9]
     problem = why_not(RunState(own.state), bool(found), in_doubt, bool(patterns) and patterns[0].recovers)
     if problem:
         raise NotRecoverable(run_id=own.run_id, reason=problem)
@@ -96,10 +104,11 @@ def recoverable(held: Turn, own: HeldRun) -> Eligible:
 
 def judge(held: Turn, one: Eligible) -> None:
     """Judge it beside everything that waits, and admit it. Raises NotRecoverable with the reason of the verdict."""
-    capabilities, schedules, waiting_owners, owners, waiting_patterns, patterns, _ = held.locked
+    capabilities, schedules, *authority, _ = held.locked
+    budgets, owners, sigils, patterns = ([*authority[place], *authority[place + 1]] for place in (0, 2, 4, 6))
     eligible = read_eligible(held, schedules, capabilities, [])
     beside: dict[TriggerOccurrenceId, Eligible] = {**eligible, one.trigger_occurrence_id: one}
-    stands = Evidence(held, beside, schedules, [*waiting_owners, *owners], [*waiting_patterns, *patterns])
+    stands = Evidence(held, beside, schedules, owners, sigils, patterns, list(dict.fromkeys(budgets)))
     judgements = judge_all(stands.candidates(), ground(held, schedules, capabilities, beside, no_merge))
     [judged] = [found for found in judgements if found.candidate.trigger_occurrence_id == one.trigger_occurrence_id]
     if judged.verdict.state is not OccurrenceState.ADMITTED:
@@ -134,10 +143,11 @@ RECOVERABLE = sql.SQL(
     """
     SELECT o.trigger_occurrence_id, o.schedule_id, o.source_key, o.service_class, o.priority, o.rang_at,
            o.eligible_at, o.not_before, o.latest_start_at, o.finish_by,
-           o.finish_proof, o.owner, o.origin, o.pattern, o.pattern_revision, o.pattern_digest,
+           o.finish_proof, o.owner, o.sigil, o.origin, o.pattern, o.pattern_revision, o.pattern_digest,
            o.authority_generation, o.policy_generation, NULL::text AS waiting_reason,
            r.overlap_policy, r.aging_seconds, r.runs_per_day_max, r.document -> 'overlap' AS overlap,
-           nullif(r.document -> 'capacity', 'null'::jsonb) AS capacity, true AS has_asked,
+           nullif(r.document -> 'capacity', 'null'::jsonb) AS capacity, r.document -> 'budget' -> 'reserve' AS reserve,
+           true AS has_asked,
            NULL::jsonb AS catch_up, r.document, coalesce(i.input, o.input) AS input,
            i.ordinal + 1 AS ordinal, i.invocation_id AS recovers, i.input AS recovered_input,
            i.input_digest AS recovered_digest

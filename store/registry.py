@@ -1,8 +1,8 @@
 """Schedules and their revisions: registered once, immutable, the first one activated (OCC-2, CAL-4, CUT-1).
 
 `register` holds the Schedule's row. A crash before its commit leaves nothing; after it, the same file registers nothing
-again: a document that means what the latest revision means is that revision. An owner who was never seen is enrolled by
-the operator's act of applying; one who was revoked stays revoked.
+again: a document that means what the latest revision means is that revision. An owner or a Sigil that was never seen is
+enrolled by the operator's act of applying, the Sigil with every scope; what was revoked stays revoked.
 """
 
 from dataclasses import dataclass
@@ -99,6 +99,8 @@ def write_revision(
 ) -> None:
     """Write the revision, retain its rules once by digest, and enrol an owner who was never seen."""
     held.write(ENROL_OWNER, {"name": document.work.owner, "at": held.at})
+    if document.work.sigil is not None:
+        held.write(ENROL_SIGIL, {"name": document.work.sigil, "owner": document.work.owner, "at": held.at})
     if rules is not None:
         arguments = {"digest": rules.digest, "zone": rules.zone, "release": rules.release, "tzif": rules.tzif}
         held.write(RETAIN_RULES, {**arguments, "at": held.at})
@@ -188,6 +190,14 @@ LATEST_REVISION = sql.SQL(
 ENROL_OWNER = sql.SQL(
     """
     INSERT INTO principal (name, standing, generation, changed_at) VALUES (%(name)s, 'active', 1, %(at)s)
+    ON CONFLICT (name) DO NOTHING
+    """
+)
+
+ENROL_SIGIL = sql.SQL(
+    """
+    INSERT INTO sigil (name, owner, standing, scopes, generation, changed_at)
+    VALUES (%(name)s, %(owner)s, 'active', '["*"]'::jsonb, 1, %(at)s)
     ON CONFLICT (name) DO NOTHING
     """
 )

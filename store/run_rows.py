@@ -45,6 +45,8 @@ def write_run(held: Turn, own: HeldRun, judged: RunJudgement, proof: Mapping[str
         "wait_owner": judged.wait_owner,
     }
     held.write(WRITE_RUN, arguments)
+    if judged.state in TERMINAL:
+        held.write(SETTLE_BUDGET, {"run_id": own.run_id})
     if own.capability is not None:
         held.write(RELEASE, {"run_id": own.run_id, "at": held.at})
 
@@ -90,6 +92,19 @@ WRITE_RUN = sql.SQL(
         lost_hops = %(lost_hops)s, proof = %(proof)s, proof_digest = %(proof_digest)s, settled_at = %(settled_at)s,
         wait_owner = %(wait_owner)s
     WHERE run_id = %(run_id)s
+    """
+)
+
+SETTLE_BUDGET = sql.SQL(
+    """
+    UPDATE budget_use u SET used = CASE u.unit
+        WHEN 'seconds' THEN coalesce((
+            SELECT sum(greatest(extract(epoch FROM ended_at - claimed_at), 0)) FROM slice WHERE run_id = u.run_id), 0)
+        ELSE coalesce((
+            SELECT sum((e.cost ->> u.unit)::float8) FROM effect e
+            WHERE e.run_id = u.run_id AND e.state <> 'failed' AND coalesce(e.finding, '') <> 'did_not_happen'), 0)
+        END
+    WHERE u.run_id = %(run_id)s AND u.used IS NULL
     """
 )
 

@@ -16,7 +16,7 @@ from typing import Any
 from psycopg import sql
 from psycopg.rows import class_row
 
-from law.authority import Credentials, judge_authority
+from law.authority import Credentials, judge_authority, scopes_of
 from law.errors import UnknownRun
 from law.fence import judge_claim
 from law.finish import (
@@ -31,15 +31,29 @@ from law.finish import (
 )
 from law.identity import ClaimId, DecisionId, Digest, EnqueueSeq, RunId, ScheduleName
 from law.reasons import Disposition, Reason, RunState
+from law.verdict import Verdict
 from law.yielding import after_hop
 from store.connection import Pool, borrow
 from store.jsonb import jsonb, plain_text
-from store.locks import HeldOwner, HeldPattern, HeldRun, own_run, owner_of_run, pattern_of_run
+from store.locks import (
+    HeldOwner,
+    HeldPattern,
+    HeldRun,
+    HeldSigil,
+    as_sigil,
+    own_run,
+    owner_of_run,
+    pattern_of_run,
+    sigil_of_run,
+)
 from store.rows import insert_rows
 from store.run_rows import offer_next_hop, record_decision, withdraw, write_run
 from store.slices import HeldClaim, open_claim, write_slice
 from store.tables import claim as claim_table
-from store.turn import Turn, turn
+from store.turn import Lock, Turn, turn
+
+RUN_AT = 3
+"""Where `locks_of_run` leaves the Run."""
 
 ProofValidator = Callable[[str, Mapping[str, Any]], str]
 """(proof kind, content) → '' when the proof holds, otherwise what is wrong with it. Pure."""
@@ -90,16 +104,15 @@ def claim(pool: Pool, run_id: RunId, enqueue_seq: EnqueueSeq, claim_id: ClaimId,
 
     Authority is judged again: a Run whose owner or Pattern was revoked since admission is failed with that reason.
     """
-    with turn(pool, DecisionId(claim_id), owner_of_run(run_id), pattern_of_run(run_id), own_run(run_id)) as held:
-        owners, patterns, runs = held.locked
+    with turn(pool, DecisionId(claim_id), *locks_of_run(run_id)) as held:
         if held.earlier is not None:
             return Claimed(**held.earlier)
-        own = the_run(run_id, runs)
+        own = the_run(run_id, held.locked[RUN_AT])
         earlier = held.rows(HOP_CLAIMED, {"run_id": run_id, "enqueue_seq": enqueue_seq})
         reason = judge_claim(RunState(own.state), own.enqueue_seq, enqueue_seq, bool(earlier))
         if reason is not Reason.CLAIMED:
             return Claimed(False, reason.value)
-        objection = judge_authority(credentials(own, owners, patterns))
+        objection = objection_now(held, own)
         if objection is not None:
             withdraw(held, own, objection, "claim")
             return remember(held, "claim", Claimed(False, objection.reason.value))
@@ -114,16 +127,29 @@ def the_run(run_id: RunId, runs: list[HeldRun]) -> HeldRun:
     return runs[0]
 
 
-def credentials(own: HeldRun, owners: list[HeldOwner], patterns: list[HeldPattern]) -> Credentials:
-    """What stands behind a Run at this sample. Its ceiling was spent at admission and is not asked again."""
-    return Credentials(
-        owner=owners[0].name if owners else "",
+def locks_of_run(run_id: RunId) -> tuple[Lock, ...]:
+    """What every act on a Run holds that needs its authority: owner, Sigil, Pattern revision, and the Run itself."""
+    return owner_of_run(run_id), sigil_of_run(run_id), pattern_of_run(run_id), own_run(run_id)
+
+
+def objection_now(held: Turn, own: HeldRun, *scopes: str) -> Verdict | None:
+    """Why a Run's authority does not let it go on at this sample, or None; `scopes` are what this very act needs beside what
+    the Run needs (AUT-1). Its ceilings were reserved at admission and are not asked again."""
+    owners: list[HeldOwner] = held.locked[0]
+    sigils: list[HeldSigil] = held.locked[1]
+    patterns: list[HeldPattern] = held.locked[2]
+    stands = Credentials(
+        owner=own.owner,
         owner_standing=owners[0].standing if owners else None,
         pattern=own.pattern,
         pattern_standing=patterns[0].standing if patterns else None,
         pattern_digest=patterns[0].digest if patterns else None,
         pinned_digest=own.pinned_digest,
+        sigil_named=own.sigil,
+        sigil=as_sigil(sigils[0]) if sigils else None,
+        needs=(*scopes_of(own.pattern, own.service_class, own.capability), *scopes),
     )
+    return judge_authority(stands, held.at)
 
 
 def take_hop(held: Turn, own: HeldRun, claim_id: ClaimId, worker: str) -> None:
@@ -198,8 +224,8 @@ def settle(
         [(in_doubt,)] = held.rows(EFFECTS_IN_DOUBT, {"run_id": run_id})
         ended = judge_hop(held, own, hop, in_doubt, validate, may_return)
         judged = after_hop(judge_cancelling(ended) if own.cancelling else ended, own.capability, own.service_class)
-        end_claim(held, own, hop, judged)
         write_slice(held, own, hop, judged, in_doubt)
+        end_claim(held, own, hop, judged)
         settled = Settled(str(run_id), own.schedule, judged.state.value, judged.disposition.value, judged.reason.value)
         held.record("settle", asdict(settled))
         return settled

@@ -14,8 +14,9 @@ from uuid import UUID
 
 from psycopg import sql
 
-from law.authority import Credentials
+from law.authority import Credentials, Sigil, scopes_of
 from law.bounds import Bounds
+from law.budget import Ceiling, asks_of
 from law.candidates import Candidate, Need
 from law.catch_up import CatchUp, CaughtUp
 from law.estimates import CONFIDENCE_MIN, Estimate, known
@@ -27,8 +28,18 @@ from law.pattern import YieldContract
 from law.readiness import Spent
 from law.schedule import CapacityTable
 from law.service_class import ServiceClass
+from store.budgets import ceilings
 from store.jsonb import dumps
-from store.locks import HeldCapability, HeldOwner, HeldPattern, HeldRun, HeldSchedule
+from store.locks import (
+    HeldBudget,
+    HeldCapability,
+    HeldOwner,
+    HeldPattern,
+    HeldRun,
+    HeldSchedule,
+    HeldSigil,
+    as_sigil,
+)
 from store.supplies import contract_of, is_proven, measured_estimate, spent_on_readiness
 from store.turn import Turn
 
@@ -53,6 +64,7 @@ class Eligible:
     finish_by: datetime | None
     finish_proof: str | None
     owner: str
+    sigil: str | None
     origin: Origin
     pattern: str
     pattern_revision: str
@@ -65,6 +77,7 @@ class Eligible:
     runs_per_day_max: int | None
     overlap: dict[str, Any]
     capacity: dict[str, Any] | None
+    reserve: dict[str, float] | None
     has_asked: bool
     catch_up: dict[str, Any] | None
     """The pinned policy of a firing that was found late, where it is bounded."""
@@ -120,7 +133,9 @@ class Evidence:
     eligible: dict[TriggerOccurrenceId, Eligible]
     schedules: Sequence[HeldSchedule]
     owners: Sequence[HeldOwner]
+    sigils: Sequence[HeldSigil]
     patterns: Sequence[HeldPattern]
+    budgets: Sequence[HeldBudget] = ()
 
     def candidates(self) -> list[Candidate]:
         """Every eligible Occurrence as the law wants to see it, with the authority that was locked for it."""
@@ -143,6 +158,8 @@ class Evidence:
             paused=own.paused_at is not None,
             rang_at=one.rang_at,
             mergeable=mergeable(one),
+            ceilings=self.ceilings_of(one, own),
+            asks=asks_of(one.reserve or {}) if self.budgets else {},
             resumes=one.resumes,
         )
 
@@ -159,6 +176,18 @@ class Evidence:
             pinned_digest=one.pattern_digest,
             runs_per_day_max=one.runs_per_day_max if one.resumes is None else None,
             runs_in_last_day=self.spent_runs.get(one.schedule_id, 0),
+            sigil_named=one.sigil,
+            sigil=self.seals.get(one.sigil or ""),
+            needs=scopes_of(one.pattern, one.service_class, one.capacity["capability"] if one.capacity else None),
+        )
+
+    def ceilings_of(self, one: Eligible, own: HeldSchedule) -> tuple[Ceiling, ...]:
+        """The ceilings of its owner and its Schedule; a Run between two slices has reserved what it needs."""
+        if not self.budgets or one.resumes is not None:
+            return ()
+        return (
+            *self.ceilings.get(("owner", one.owner), ()),
+            *self.ceilings.get(("schedule", own.schedule), ()),
         )
 
     def need(self, one: Eligible) -> Need:
@@ -217,6 +246,15 @@ class Evidence:
         return {owner.name: owner for owner in self.owners}
 
     @cached_property
+    def seals(self) -> dict[str, Sigil]:
+        return {one.name: as_sigil(one) for one in self.sigils}
+
+    @cached_property
+    def ceilings(self) -> dict[tuple[str, str], tuple[Ceiling, ...]]:
+        """What is spent of every ceiling that something here would spend of."""
+        return ceilings(self.held, list(self.budgets))
+
+    @cached_property
     def scores(self) -> dict[tuple[str, str], HeldPattern]:
         return {(score.pattern, score.pattern_revision): score for score in self.patterns}
 
@@ -272,10 +310,10 @@ ELIGIBLE = sql.SQL(
     """
     SELECT o.trigger_occurrence_id, o.schedule_id, o.source_key, o.service_class, o.priority, o.rang_at,
            o.eligible_at, o.not_before, o.latest_start_at, o.finish_by,
-           o.finish_proof, o.owner, o.origin, o.pattern, o.pattern_revision, o.pattern_digest,
+           o.finish_proof, o.owner, o.sigil, o.origin, o.pattern, o.pattern_revision, o.pattern_digest,
            o.authority_generation, o.policy_generation, o.waiting_reason,
            r.overlap_policy, r.aging_seconds, r.runs_per_day_max, r.document -> 'overlap' AS overlap,
-           nullif(r.document -> 'capacity', 'null'::jsonb) AS capacity,
+           nullif(r.document -> 'capacity', 'null'::jsonb) AS capacity, r.document -> 'budget' -> 'reserve' AS reserve,
            o.capability IS NOT NULL AND EXISTS (
                SELECT FROM readiness_request q WHERE q.trigger_occurrence_id = o.trigger_occurrence_id) AS has_asked,
            CASE WHEN o.found_late AND r.document -> 'catch_up' ->> 'mode' = 'bounded'
@@ -300,10 +338,11 @@ RESUMABLE = sql.SQL(
     """
     SELECT o.trigger_occurrence_id, o.schedule_id, o.source_key, o.service_class, o.priority, o.rang_at,
            o.eligible_at, o.not_before, o.latest_start_at, o.finish_by,
-           o.finish_proof, o.owner, o.origin, o.pattern, o.pattern_revision, o.pattern_digest,
+           o.finish_proof, o.owner, o.sigil, o.origin, o.pattern, o.pattern_revision, o.pattern_digest,
            o.authority_generation, o.policy_generation, o.waiting_reason,
            r.overlap_policy, r.aging_seconds, r.runs_per_day_max, r.document -> 'overlap' AS overlap,
-           nullif(r.document -> 'capacity', 'null'::jsonb) AS capacity, true AS has_asked,
+           nullif(r.document -> 'capacity', 'null'::jsonb) AS capacity, r.document -> 'budget' -> 'reserve' AS reserve,
+           true AS has_asked,
            NULL::jsonb AS catch_up, NULL::jsonb AS document, NULL::jsonb AS input, n.run_id AS resumes
     FROM run n
     JOIN occurrence o ON o.trigger_occurrence_id = n.trigger_occurrence_id

@@ -33,6 +33,7 @@ class Recorded:
 
     finish_by: datetime | None = None
     lease: Lease | None = None
+    budget: dict[str, float] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
 
     def await_consent(self, key: str, question: str) -> Answer:
@@ -46,7 +47,13 @@ class Recorded:
         return self.answers[key]
 
     def effect(
-        self, kind: str, key: str, act: Callable[[], Mapping[str, Json]], *, consent: str = ""
+        self,
+        kind: str,
+        key: str,
+        act: Callable[[], Mapping[str, Json]],
+        *,
+        consent: str = "",
+        cost: Mapping[str, float] | None = None,
     ) -> Mapping[str, Json]:
         """Admit, perform, record."""
         if consent and consent not in self.answers:

@@ -30,11 +30,14 @@ from store.tables.intent import (
     zone_rules,
 )
 from store.tables.ringing import decision, occurrence, round_, skipped_range
+from store.tables.ward import budget, budget_use, sigil
 
 __all__ = [
     "SCHEMA",
     "activation",
     "awaited",
+    "budget",
+    "budget_use",
     "capability",
     "checkpoint",
     "claim",
@@ -57,6 +60,7 @@ __all__ = [
     "schedule",
     "schedule_revision",
     "segment",
+    "sigil",
     "skipped_range",
     "slice_",
     "zone_rules",

@@ -114,7 +114,7 @@ occurrence = Table(
     ),
     CheckConstraint(
         "waiting_reason IS NULL OR waiting_reason IN "
-        "('not_yet_eligible', 'overlap', 'capacity', 'readiness', 'quiet_window', 'paused', 'catch_up')",
+        "('not_yet_eligible', 'overlap', 'capacity', 'readiness', 'quiet_window', 'paused', 'catch_up', 'budget')",
         name="occurrence_waiting_law",
     ),
     CheckConstraint(

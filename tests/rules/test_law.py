@@ -106,7 +106,7 @@ def test_aut_3_neither_priority_nor_lateness_revives_a_credential() -> None:
 )
 def test_aut_1_each_loss_has_its_own_reason(changes: dict, reason: Reason) -> None:
     """What is missing or withdrawn is named."""
-    verdict = judge_authority(replace(HELD, **changes))
+    verdict = judge_authority(replace(HELD, **changes), AT)
     assert verdict is not None
     assert verdict.reason is reason
 
