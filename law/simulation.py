@@ -178,15 +178,15 @@ class Simulation:
         ground = Ground(at, self._live, (), self._open, self.stage.merge)
         answers = self.rounds.answer(judged, pools, ground)
         final = dict[Line, None]()
-        for one, judgement, units in answers:
-            if judgement is not None and judgement.verdict.state is OccurrenceState.PENDING:
-                self.wait(one, judgement)
+        for answer in answers:
+            if answer.reason is not None:
+                self.wait(answer.who, answer.reason, answer.changes_at)
                 continue
-            final[one.line] = None
-            if judgement is None or judgement.verdict.state is OccurrenceState.ADMITTED:
-                self.start(one, units, at)
+            final[answer.who.line] = None
+            if answer.refusal is None:
+                self.start(answer.who, answer.units, at)
             else:
-                self.refuse(one, judgement, judged, at)
+                self.refuse(answer.who, answer.refusal, judged, at)
         self.judge_rest(final, at)
 
     def judge_rest(self, lines: Iterable[Line], at: datetime) -> None:
@@ -196,11 +196,11 @@ class Simulation:
                 line.is_left_out = False
                 self.change(line.pool, *(line.waiting.values() if line.is_refused(at) else ()))
 
-    def wait(self, one: Waiting, judgement: Judgement) -> None:
+    def wait(self, one: Waiting, reason: Reason, changes_at: datetime | None) -> None:
         """It goes on waiting, and is judged again when time alone may change that."""
-        one.wait_for(judgement.verdict.reason)
-        if judgement.changes_at is not None and judgement.changes_at != one.looks_at:
-            self.look_at(judgement.changes_at, one)
+        one.wait_for(reason)
+        if changes_at is not None and changes_at != one.looks_at:
+            self.look_at(changes_at, one)
 
     def refuse(self, one: Waiting, judgement: Judgement, judged: Sequence[Waiting], at: datetime) -> None:
         """It is told no for good, or which other it became a part of."""
