@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from law.capacity import Capability
+from law.capacity import Capability, Sharing
 from law.errors import BadInput, CycleCollision
 from law.merging import Mergeable
 from law.pattern import YieldContract
@@ -106,7 +106,7 @@ def test_sel_2_a_deadline_takes_its_units_before_a_foreground_flood_would_make_i
     [kept] = [one for one in found if one.schedule == "home/rite"]
     assert kept.state is ADMITTED
     assert kept.decided_at is not None and kept.decided_at < hours(2.1) + minutes(45)
-    tally = Tally.of(["home/flood", "home/rite"])  # type: ignore[list-item]
+    tally = Tally.of([flood.name, rite.name])
     assert len(list(tally.counting(found))) == 97
     assert tally.longest_foreground_wait > timedelta(hours=6)
 
@@ -344,11 +344,11 @@ def random_stage(draw: random.Random) -> Stage:
     """A few Schedules of every class and policy that want more than there is."""
     units = draw.randint(1, 4)
     floor = draw.randint(0, units)
-    sharing = draw.choice(["shared", "shared", "exclusive"])
+    sharing: Sharing = draw.choice(("shared", "shared", "exclusive"))
     supply = [
         Capability("io", "WARM", "open", units, floor, draw.randint(0, units - floor), sharing),
         replace(TWO_UNITS, name="cpu"),
-    ]  # type: ignore[arg-type]
+    ]
     schedules = [random_schedule(draw, f"s{place}") for place in range(draw.randint(3, 7))]
     return Stage(
         schedules, SINCE, hours(24), supply, [QuietWindow(hours(2), hours(5)), QuietWindow(hours(12), hours(13), "io")]
