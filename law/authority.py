@@ -59,7 +59,7 @@ def judge_authority(held: Credentials, at: datetime) -> Verdict | None:
     if held.owner_standing != "active":
         evidence = {"owner": held.owner, "standing": held.owner_standing}
         return Verdict(OccurrenceState.REVOKED, Reason.OWNER_REVOKED, evidence)
-    return judge_sigil(held, at) or judge_pattern(held) or judge_ceiling(held)
+    return judge_sigil(held, at) or judge_pattern(held)
 
 
 def judge_sigil(held: Credentials, at: datetime) -> Verdict | None:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from law.authority import judge_authority
+from law.authority import judge_authority, judge_ceiling
 from law.budget import judge_budget
 from law.candidates import Candidate, Ground, Judgement, aged_priority
 from law.capacity import Hold, Room, judge_supply
@@ -92,6 +92,7 @@ class Round:
         if objection is None and one.resumes is None:
             objection = judge_window(one.bounds, self.ground.at)
             objection = objection or judge_feasibility(one.bounds, one.need.estimate, self.ground.at)
+            objection = objection or judge_ceiling(one.credentials)
         is_waiting = objection is None or objection.state is OccurrenceState.PENDING
         if is_waiting and one.overlap.policy == "serialize" and one.resumes is None:
             self.lines.setdefault(one.schedule, []).append(one)
@@ -173,7 +174,7 @@ class Round:
         credentials, admitted = one.credentials, self.admitted[one.schedule]
         if admitted and one.resumes is None:
             spent = replace(credentials, runs_in_last_day=credentials.runs_in_last_day + admitted)
-            objection = judge_authority(spent, self.ground.at)
+            objection = judge_ceiling(spent)
             if objection is not None:
                 return objection
         objection = self.may_not_begin(one)
@@ -256,6 +257,9 @@ class Round:
         hints = [changes_at(one.bounds, self.ground.at)] if one.resumes is None else []
         if one.bounds.finish_by is not None and one.resumes is None:
             hints.append(must_start_before(one.bounds, one.need.estimate))
+        if verdict.reason is Reason.CAPACITY and one.need.capability in self.rooms:
+            held = self.rooms[one.need.capability].held  # one that outlives its estimate is looked at anew when it does
+            hints.append(min((hold.ends_at for hold in held if hold.ends_at is not None), default=None))
         if verdict.reason is Reason.QUIET_WINDOW:
             hints.append(next_opening(one.need.capability, self.ground.quiet_windows, self.ground.at))
         at = min((hint for hint in hints if hint is not None and hint > self.ground.at), default=None)

@@ -13,6 +13,7 @@ import typer.exceptions
 
 from law.errors import Contradiction
 from nightbell.commands import (
+    authority,
     capacity,
     changing,
     deploying,
@@ -45,6 +46,7 @@ for commands in (
     schedules,
     changing,
     capacity,
+    authority,
     running,
     zones,
     importing,

@@ -24,10 +24,12 @@ from law.reasons import Disposition, OccurrenceState, RunState
 from law.routing import lane_for
 from law.selection import decide as judge_all
 from store.connection import Pool
+from store.eligible import CANDIDATES_MAX, Eligible, gone_of, live_runs, read_eligible
 from store.locks import (
     HeldCapability,
     HeldRun,
     HeldSchedule,
+    HeldSigil,
     budgets_of_pending,
     capabilities_of,
     other_schedules_waiting,
@@ -42,7 +44,7 @@ from store.run_rows import record_decision, withdraw
 from store.supplies import quiet_windows, supplies
 from store.tables import budget_use, decision, delivery, invocation, lease, readiness_request, run
 from store.turn import Lock, Turn, turn
-from store.waiting import CANDIDATES_MAX, Eligible, Evidence, live_runs, read_eligible
+from store.waiting import Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +83,11 @@ def decide(pool: Pool, schedule: ScheduleName, decision_id: DecisionId, merge: M
         if held.earlier is not None:
             return remembered(schedule, held.earlier)
         schedules: list[HeldSchedule] = [*together, *others]
-        eligible = read_eligible(held, schedules, capabilities, runs)
+        eligible = read_eligible(held, schedules, capabilities, runs, gone_of(held, owners, sigils, patterns))
         stands = Evidence(held, eligible, schedules, owners, sigils, patterns, budgets)
         judgements = judge_all(stands.candidates(), ground(held, schedules, capabilities, eligible, merge))
         changed = write(held, judgements, eligible, runs)
-        decided = answer(held, own, judgements, eligible)
+        decided = answer(held, own, judgements, eligible, sigils)
         if eligible and capabilities:
             held.write(JUDGED, {"capabilities": [one.capability for one in capabilities], "at": held.at})
         if changed:
@@ -296,7 +298,11 @@ def latest_sample(schedules: list[HeldSchedule]) -> datetime | None:
 
 
 def answer(
-    held: Turn, own: HeldSchedule, judgements: list[Judgement], eligible: dict[TriggerOccurrenceId, Eligible]
+    held: Turn,
+    own: HeldSchedule,
+    judgements: list[Judgement],
+    eligible: dict[TriggerOccurrenceId, Eligible],
+    sigils: list[HeldSigil],
 ) -> Decided:
     """What the caller's own Schedule is told, with the hint of when to ask again."""
     mine = [one for one in judgements if one.candidate.schedule == own.schedule]
@@ -304,6 +310,7 @@ def answer(
     [(opens_at, rings_at, undelivered)] = held.rows(OUTLOOK, {"schedule_id": own.schedule_id, "at": held.at})
     stands_still = own.paused_at is not None or own.halted_reason is not None
     hints = [opens_at, None if stands_still else rings_at, *(one.changes_at for one in mine)]
+    hints += [one.expires_at for one in sigils if one.expires_at is not None and one.expires_at > held.at]
     if len(eligible) == CANDIDATES_MAX:
         hints.append(held.at)
     return Decided(

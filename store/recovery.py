@@ -19,6 +19,7 @@ from law.selection import decide as judge_all
 from store.admission import admit, ground
 from store.cancelling import check_act
 from store.connection import Pool, borrow
+from store.eligible import Eligible, gone_of, read_eligible
 from store.locks import (
     HeldRun,
     budgets_of_pending,
@@ -37,7 +38,7 @@ from store.rows import insert_rows
 from store.runs import EFFECTS_IN_DOUBT, the_run
 from store.tables import decision
 from store.turn import Turn, turn
-from store.waiting import Eligible, Evidence, read_eligible
+from store.waiting import Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ def judge(held: Turn, one: Eligible) -> None:
     """Judge it beside everything that waits, and admit it. Raises NotRecoverable with the reason of the verdict."""
     capabilities, schedules, *authority, _ = held.locked
     budgets, owners, sigils, patterns = ([*authority[place], *authority[place + 1]] for place in (0, 2, 4, 6))
-    eligible = read_eligible(held, schedules, capabilities, [])
+    eligible = read_eligible(held, schedules, capabilities, [], gone_of(held, owners, sigils, patterns))
     beside: dict[TriggerOccurrenceId, Eligible] = {**eligible, one.trigger_occurrence_id: one}
     stands = Evidence(held, beside, schedules, owners, sigils, patterns, list(dict.fromkeys(budgets)))
     judgements = judge_all(stands.candidates(), ground(held, schedules, capabilities, beside, no_merge))

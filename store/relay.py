@@ -84,6 +84,10 @@ OVERDUE = sql.SQL(
             OR (waiting_reason IN ('capacity', 'readiness', 'quiet_window') AND capability IS NOT NULL
                 AND capability IN (SELECT capability FROM changed))
             OR (waiting_reason = 'quiet_window' AND capability IS NULL AND EXISTS (SELECT FROM quiet))
+            OR EXISTS (SELECT FROM principal p WHERE p.name = occurrence.owner AND p.standing <> 'active')
+            OR EXISTS (SELECT FROM sigil g WHERE g.name = occurrence.sigil
+                       AND (g.standing <> 'active' OR g.expires_at <= (SELECT trusted_now())))
+            OR (waiting_reason = 'budget' AND eligible_at <= (SELECT trusted_now()))
             OR (waiting_reason = 'paused' AND EXISTS (
                 SELECT FROM schedule WHERE schedule.schedule_id = occurrence.schedule_id AND schedule.paused_at IS NULL))
             OR (waiting_reason = 'overlap' AND (

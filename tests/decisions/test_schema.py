@@ -133,7 +133,7 @@ def test_locks_are_taken_in_one_order_or_not_at_all(office: Office) -> None:
 @pytest.mark.parametrize("statement", ["ELIGIBLE", "LIVE_RUNS"])
 def test_hot_statements_use_their_partial_indexes(office: Office, evening: object, statement: str) -> None:
     """Beside many settled rows, what is pending and what is live is found by index."""
-    from store import waiting
+    from store import eligible
 
     schedule = office.register(document(BRIDGE, overlap={"policy": "bounded_parallel", "max": 500}))
     for number in range(300):
@@ -141,8 +141,9 @@ def test_hot_statements_use_their_partial_indexes(office: Office, evening: objec
     office.decide(schedule)
     office.execute("UPDATE nightbell.run SET state = 'done', reason = 'finished', settled_at = admitted_at")
     office.execute("ANALYZE nightbell.occurrence", "ANALYZE nightbell.run")
-    arguments = {"schedules": [1], "capabilities": ["gpu"], "at": evening, "candidates_max": 100}
+    nobody: dict[str, list[str]] = {"owners": [], "sigils": [], "patterns": []}
+    arguments = {"schedules": [1], "capabilities": ["gpu"], **nobody, "at": evening, "candidates_max": 100}
     with office.pool.connection() as connection:
-        plan = connection.execute(f"EXPLAIN {getattr(waiting, statement).as_string()}", arguments).fetchall()
+        plan = connection.execute(f"EXPLAIN {getattr(eligible, statement).as_string()}", arguments).fetchall()
     text = "\n".join(row[0] for row in plan)
     assert "occurrence_pending" in text or "occurrence_opening" in text or "run_live" in text, text

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from law.authority import Credentials, judge_authority
+from law.authority import Credentials
 from law.bounds import Bounds
 from law.candidates import Candidate, Ground
 from law.fence import judge_claim
@@ -106,9 +106,8 @@ def test_aut_3_neither_priority_nor_lateness_revives_a_credential() -> None:
 )
 def test_aut_1_each_loss_has_its_own_reason(changes: dict, reason: Reason) -> None:
     """What is missing or withdrawn is named."""
-    verdict = judge_authority(replace(HELD, **changes), AT)
-    assert verdict is not None
-    assert verdict.reason is reason
+    [judged] = decide([candidate(1, credentials=replace(HELD, **changes))], Ground(AT))
+    assert judged.verdict.reason is reason
 
 
 @pytest.mark.obligation("SEL-1", boundary="ordinary")
