@@ -10,8 +10,8 @@ from temporalio.client import Client
 from activities.border import ask
 from activities.hops import Catalogue, settle_hop
 from activities.lanes import Lane
-from law.identity import DecisionId, ScheduleName
-from store import delivery, expiry, relay
+from law.identity import DecisionId, RunId, ScheduleName
+from store import cancelling, delivery, expiry, relay
 from store.connection import Pool
 from workflows import asks
 from workflows.schedule import ScheduleWorkflow
@@ -49,6 +49,8 @@ class RelayActivities:
         look = await ask(self._threads, relay.look, self._pool, OVERDUE_SECONDS, UNCLAIMED_SECONDS, LOST_SECONDS)
         await ask(self._threads, expiry.expire, self._pool, DecisionId(uuid5(UUID(question.round_id), "expire")))
         recovered = [one for one in look.lost if await went_well(self.recover(one, UUID(question.round_id)))]
+        for run_id in look.out_of_doubt:
+            await went_well(self.look_again(run_id, UUID(question.round_id)))
         stranded = await ask(self._threads, delivery.take, self._pool, relay.FOUND_MAX)
         published = [one for one in (*look.unclaimed, *stranded) if await went_well(self.publish(one))]
         if published:
@@ -62,6 +64,10 @@ class RelayActivities:
         decision_id = uuid5(round_id, str(lost.claim_id))
         asked = asks.SettleAsk(str(lost.run_id), lost.enqueue_seq, str(lost.claim_id), str(decision_id), lost.pattern)
         await settle_hop(self._pool, self._threads, self._patterns, asked)
+
+    async def look_again(self, run_id: RunId, round_id: UUID) -> None:
+        """Decide a contained Run about which nothing is in doubt any more."""
+        await ask(self._threads, cancelling.look_again, self._pool, run_id, DecisionId(uuid5(round_id, str(run_id))))
 
     async def publish(self, one: delivery.Delivery) -> None:
         """Hand a delivery to its lane once more. Raises KeyError for a lane that this worker does not have."""

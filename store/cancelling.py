@@ -133,6 +133,21 @@ def find(
         return acted
 
 
+def look_again(pool: Pool, run_id: RunId, decision_id: DecisionId) -> Acted:
+    """Decide a contained Run about which nothing is in doubt any more: a worker that was taken for dead has said what became of
+    its effects (FIN-4). Raises UnknownRun; a Run that is not contained, or still in doubt, stays what it is."""
+    with turn(pool, decision_id, *locks_of_run(run_id)) as held:
+        own = the_run(run_id, held.locked[RUN_AT])
+        if held.earlier is not None:
+            return Acted(**held.earlier)
+        [(in_doubt,)] = held.rows(EFFECTS_IN_DOUBT, {"run_id": run_id})
+        if own.state != RunState.CONTAINED.value or in_doubt:
+            return Acted(str(run_id), own.schedule, own.state, "", False)
+        acted = after_finding(held, own, {"finding": "a late result"})
+        held.record("contain", asdict(acted))
+        return acted
+
+
 def after_finding(held: Turn, own: HeldRun, evidence: dict[str, Any]) -> Acted:
     """Decide the Run with what is known now. One that would return is asked for its authority again (AUT-1)."""
     [(left,)] = held.rows(EFFECTS_IN_DOUBT, {"run_id": own.run_id})

@@ -169,7 +169,8 @@ def begin(
 def record(
     pool: Pool, station_attempt_id: StationAttemptId, ending: EffectEnding, result: Mapping[str, Any] | None, note: str
 ) -> None:
-    """Record what became of an effect that was begun. The first record stands; a late one changes nothing (FIN-4)."""
+    """Record what became of an effect that was begun. The first record stands. A late one, from a worker that was taken for
+    dead, ends the doubt about its effect and nothing else: no Run is settled by it, and none is reopened (FIN-4)."""
     arguments = {"station_attempt_id": station_attempt_id, "ending": ending, "note": plain_text(note) or None}
     with borrow(pool) as connection:
         connection.execute(RECORD, {**arguments, "result": jsonb(result) if result is not None else None})
@@ -204,6 +205,8 @@ NEVER_BEGUN = sql.SQL(
 RECORD = sql.SQL(
     """
     UPDATE effect SET state = %(ending)s, result = %(result)s, note = %(note)s, recorded_at = trusted_now()
-    WHERE station_attempt_id = %(station_attempt_id)s AND state = 'admitted'
+    WHERE station_attempt_id = %(station_attempt_id)s
+      AND (state = 'admitted' OR (state IN ('unknown', 'contained')
+                                  AND %(ending)s IN ('succeeded', 'failed')))
     """
 )

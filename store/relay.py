@@ -37,6 +37,8 @@ class Look:
     overdue: tuple[ScheduleName, ...]
     unclaimed: tuple[Delivery, ...]
     lost: tuple[LostClaim, ...]
+    out_of_doubt: tuple[RunId, ...]
+    """Contained Runs about which nothing is in doubt any more."""
     undelivered: int
 
 
@@ -49,8 +51,11 @@ def look(pool: Pool, overdue_seconds: float, unclaimed_seconds: float, lost_seco
         unclaimed = deliveries.execute(UNCLAIMED, {"seconds": unclaimed_seconds, "found_max": FOUND_MAX}).fetchall()
         claims = connection.cursor(row_factory=class_row(LostClaim))
         lost = claims.execute(LOST, {"seconds": lost_seconds, "found_max": FOUND_MAX}).fetchall()
+        cleared = [RunId(run_id) for (run_id,) in connection.execute(OUT_OF_DOUBT, {"found_max": FOUND_MAX}).fetchall()]
         [(undelivered,)] = connection.execute(UNDELIVERED).fetchall()
-    return Look(tuple(ScheduleName(row[0]) for row in overdue), tuple(unclaimed), tuple(lost), undelivered)
+    return Look(
+        tuple(ScheduleName(row[0]) for row in overdue), tuple(unclaimed), tuple(lost), tuple(cleared), undelivered
+    )
 
 
 # What changed is compared with when its capability was last judged. A transaction that sampled before that judgement may have
@@ -135,3 +140,11 @@ LOST = sql.SQL(
 )
 
 UNDELIVERED = sql.SQL("SELECT count(*) FROM (SELECT FROM delivery WHERE state = 'PENDING' LIMIT 1000) AS outbox")
+
+OUT_OF_DOUBT = sql.SQL(
+    """
+    SELECT n.run_id FROM run n WHERE n.state = 'contained' AND NOT EXISTS (
+        SELECT FROM effect e WHERE e.run_id = n.run_id AND e.state IN ('admitted', 'unknown', 'contained'))
+    ORDER BY n.run_id LIMIT %(found_max)s
+    """
+)

@@ -10,10 +10,11 @@ from datetime import timedelta
 from psycopg import sql
 
 from law.capacity import Capability, Hold, Supply
-from law.estimates import SAMPLES_MAX, Estimate, measured
+from law.estimates import CONFIDENCE_MIN, SAMPLES_MAX, Estimate, known, measured
 from law.pattern import YieldContract
 from law.readiness import Spent
 from law.yielding import SLICES_TO_PROVE, QuietWindow, Slice, proven
+from store.connection import Pool, borrow
 from store.locks import HeldCapability, HeldPattern
 from store.turn import Turn
 
@@ -47,6 +48,17 @@ def measured_estimate(
     arguments = {"pattern": pattern, "pattern_revision": pattern_revision, "capability": capability or ""}
     rows = held.rows(MEASURED, {**arguments, "samples_max": SAMPLES_MAX})
     return measured([timedelta(seconds=seconds) for (seconds,) in rows], confidence_min)
+
+
+def measured_durations(pool: Pool) -> dict[tuple[str, str, str | None], timedelta]:
+    """How long the next Run of each Pattern revision on each capability will take, as far as its settled Runs say so with an
+    even chance at least; by Pattern, revision and capability."""
+    samples: dict[tuple[str, str, str | None], list[timedelta]] = {}
+    with borrow(pool) as connection:
+        for pattern, revision, capability, seconds in connection.execute(EVERY_MEASURED, {"samples_max": SAMPLES_MAX}):
+            samples.setdefault((pattern, revision, capability), []).append(timedelta(seconds=seconds))
+    found = {whose: known(measured(durations, CONFIDENCE_MIN), CONFIDENCE_MIN) for whose, durations in samples.items()}
+    return {whose: estimate.duration for whose, estimate in found.items() if estimate is not None}
 
 
 def contract_of(score: HeldPattern | None) -> YieldContract | None:
@@ -96,6 +108,16 @@ MEASURED = sql.SQL(
     WHERE pattern = %(pattern)s AND pattern_revision = %(pattern_revision)s
       AND coalesce(capability, '') = %(capability)s AND run_seconds IS NOT NULL
     ORDER BY ended_at DESC LIMIT %(samples_max)s
+    """
+)
+
+EVERY_MEASURED = sql.SQL(
+    """
+    SELECT pattern, pattern_revision, capability, run_seconds FROM (
+        SELECT pattern, pattern_revision, capability, run_seconds,
+               row_number() OVER (PARTITION BY pattern, pattern_revision, capability ORDER BY ended_at DESC) AS newest
+        FROM slice WHERE run_seconds IS NOT NULL
+    ) AS measured WHERE newest <= %(samples_max)s
     """
 )
 

@@ -15,14 +15,15 @@ from law.reasons import MEANINGS, OccurrenceState
 from law.simulated import Outcome
 from law.simulation import Simulation
 from law.tally import Account, Meter, Tally
-from nightbell.commands.simulated_stage import Said, stage_of
+from nightbell.commands.simulated_stage import Measured, Said, stage_of
 from nightbell.drawing.files import check_place, write_whole
 from nightbell.drawing.months import TEXT_WIDTH
 from nightbell.drawing.simulated import Lanes, lane_lines
 from nightbell.drawing.simulated_svg import svg_text
 from nightbell.drawing.words import say_for
-from nightbell.options import AsJson
+from nightbell.options import AsJson, HomeFolder, store_of
 from nightbell.shown import show, table
+from store.supplies import measured_durations
 
 WORST_MAX = 10
 """So many firings that were lost are listed for a person; the rest are in the JSON."""
@@ -67,12 +68,20 @@ def simulate(
         list[str] | None,
         typer.Option("--proven", metavar="PATTERN[/REVISION]", help="Taken to have shown that it yields."),
     ] = None,
+    measured: Annotated[
+        bool,
+        typer.Option(
+            "--measured", help="Durations that nobody says are taken from the store, which has to be reachable."
+        ),
+    ] = False,
+    home: HomeFolder = None,
     svg: Annotated[Path | None, typer.Option("--svg", help="Draw it into this SVG file too.")] = None,
     limit: Annotated[int, typer.Option(min=0, max=1_000_000, help="List at most so many firings.")] = 1000,
     as_json: AsJson = False,
 ) -> None:
     """Show what would run, wait, miss and be suppressed: the same law over a stretch of time, without any server."""
-    said = Said(capacity or (), duration or (), event or (), quiet or (), proven or ())
+    kept = what_was_measured(home) if measured else {}
+    said = Said(capacity or (), duration or (), event or (), quiet or (), proven or (), kept)
     walk = Walk(files, read_instant(start, "from"), read_instant(end, "to"), said)
     if svg is not None:
         check_place(svg)
@@ -82,6 +91,12 @@ def simulate(
     show(as_json, value, partial(say, walk=walk))
     if svg is not None and not as_json:
         typer.echo(f"Drawn into {svg}.")
+
+
+def what_was_measured(home: Path | None) -> Measured:
+    """What settled Runs say of how long the next will take. Raises StackProblem."""
+    with store_of(home) as (_, pool):
+        return measured_durations(pool)
 
 
 class Walk:

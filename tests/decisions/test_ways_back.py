@@ -9,7 +9,7 @@ import pytest
 
 from law.errors import BadInput, NotRecoverable
 from law.identity import ClaimId, DecisionId, EnqueueSeq, RunId, StationAttemptId
-from store import authority, cancelling, capacity, effects, expiry, ledger, parking, recovery, runs
+from store import authority, cancelling, capacity, effects, expiry, ledger, parking, recovery, relay, runs
 from tests.office import BRIDGE, Office, document
 
 NINE = datetime(2026, 1, 2, 9, 0, tzinfo=UTC)
@@ -434,3 +434,29 @@ def test_fin_3_settlement_and_expiry_race_and_it_is_never_both(office: Office, c
     )
     assert both_told == 0
     assert office.value("SELECT count(*) FROM nightbell.run WHERE state <> 'done'") == 0
+
+
+@pytest.mark.obligation("FIN-4", boundary="ordinary")
+@pytest.mark.obligation("FIN-4", boundary="failure")
+@pytest.mark.obligation("FIN-4", boundary="restart")
+def test_fin_4_a_late_result_ends_the_doubt_about_its_effect_and_nothing_else(office: Office, evening) -> None:
+    """A worker that was taken for dead reports after all: its effect is known, the Run stays contained until it is looked at
+    again, and then returns; a settled Run is not reopened by anything."""
+    run_id = office.admitted_run(office.register(document(BRIDGE)))
+    claim_id = office.claim(run_id)
+    attempt = StationAttemptId(uuid4())
+    effects.admit(office.pool, run_id, claim_id, attempt, "write", "one")
+    assert office.settle(run_id, claim_id).state == "contained"
+    assert not cancelling.look_again(office.pool, run_id, DecisionId(uuid4())).changed
+    effects.record(office.pool, attempt, "succeeded", {"path": "late"}, "")
+    effects.record(office.pool, attempt, "failed", None, "no, after all")
+    assert office.row("SELECT e.state, r.state FROM nightbell.effect e JOIN nightbell.run r USING (run_id)") == (
+        "succeeded", "contained",
+    )  # fmt: skip
+    assert relay.look(office.pool, 1, 1, 1).out_of_doubt == (run_id,)
+    with office.killed_at_commit("delivery"):
+        cancelling.look_again(office.pool, run_id, DecisionId(uuid4()))
+    office = office.restarted()
+    assert cancelling.look_again(office.pool, run_id, DecisionId(uuid4())).state == "queued"
+    assert relay.look(office.pool, 1, 1, 1).out_of_doubt == ()
+    assert effect(office, run_id, office.claim(run_id, 1)) == effects.AlreadyDone({"path": "late"})
