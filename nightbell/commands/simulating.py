@@ -35,6 +35,32 @@ LOST = {
 }
 
 
+Capacities = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--capacity",
+        metavar="NAME=UNITS[:…]",
+        help="A capability; then :protected=P :foreground=F :state=COLD :closed :exclusive. May be repeated.",
+    ),
+]
+Durations = Annotated[
+    list[str] | None,
+    typer.Option("--duration", metavar="SCHEDULE=4m", help="How long its work takes. May be repeated."),
+]
+Events = Annotated[
+    list[str] | None,
+    typer.Option("--event", metavar="SCHEDULE=12/h|FILE", help="When an external source rings. May be repeated."),
+]
+QuietWindows = Annotated[
+    list[str] | None,
+    typer.Option("--quiet", metavar="FROM/TO[=NAME]", help="A quiet window, of a capability. May be repeated."),
+]
+Proven = Annotated[
+    list[str] | None,
+    typer.Option("--proven", metavar="PATTERN[/REVISION]", help="Taken to have shown that it yields."),
+]
+
+
 def add_to(app: typer.Typer) -> None:
     """Register this module's command."""
     app.command()(simulate)
@@ -44,30 +70,11 @@ def simulate(
     files: Annotated[list[Path], typer.Argument(exists=True, help="Schedule files (TOML), or folders of them.")],
     start: Annotated[str, typer.Option("--from", help="The first instant, ISO 8601 with Z.")],
     end: Annotated[str, typer.Option("--to", help="The first instant past the end.")],
-    capacity: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--capacity",
-            metavar="NAME=UNITS[:…]",
-            help="A capability; then :protected=P :foreground=F :state=COLD :closed :exclusive. May be repeated.",
-        ),
-    ] = None,
-    duration: Annotated[
-        list[str] | None,
-        typer.Option("--duration", metavar="SCHEDULE=4m", help="How long its work takes. May be repeated."),
-    ] = None,
-    event: Annotated[
-        list[str] | None,
-        typer.Option("--event", metavar="SCHEDULE=12/h|FILE", help="When an external source rings. May be repeated."),
-    ] = None,
-    quiet: Annotated[
-        list[str] | None,
-        typer.Option("--quiet", metavar="FROM/TO[=NAME]", help="A quiet window, of a capability. May be repeated."),
-    ] = None,
-    proven: Annotated[
-        list[str] | None,
-        typer.Option("--proven", metavar="PATTERN[/REVISION]", help="Taken to have shown that it yields."),
-    ] = None,
+    capacity: Capacities = None,
+    duration: Durations = None,
+    event: Events = None,
+    quiet: QuietWindows = None,
+    proven: Proven = None,
     measured: Annotated[
         bool,
         typer.Option(
