@@ -47,7 +47,7 @@ def write_run(held: Turn, own: HeldRun, judged: RunJudgement, proof: Mapping[str
     held.write(WRITE_RUN, arguments)
     if judged.state in TERMINAL:
         held.write(SETTLE_BUDGET, {"run_id": own.run_id})
-    if own.capability is not None:
+    if own.capability is not None and judged.state is not RunState.CANCELLING:  # its hop goes on to its end
         held.write(RELEASE, {"run_id": own.run_id, "at": held.at})
 
 

@@ -125,7 +125,7 @@ NEWEST_SLICES = sql.SQL(
     """
     SELECT extract(epoch FROM ended_at - claimed_at)::float8, at_boundary, effects_left FROM slice
     WHERE pattern = %(pattern)s AND pattern_revision = %(pattern_revision)s
-    ORDER BY ended_at DESC LIMIT %(slices)s
+    ORDER BY ended_at DESC, run_id DESC, enqueue_seq DESC LIMIT %(slices)s
     """
 )
 

@@ -47,6 +47,9 @@ CREATE OR REPLACE FUNCTION nightbell.trusted_now() RETURNS timestamptz LANGUAGE 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """How long the long walks are; without these the suite runs their short forms."""
     parser.addoption("--crash-rounds", type=int, default=0, help="how often each boundary of the crash walk is walked")
+    parser.addoption("--model-steps", type=int, default=10_000, help="how many steps the store walks beside its model")
+    parser.addoption("--model-random", action="store_true", help="walk other steps every time, not the pinned ones")
+    parser.addoption("--model-shrink", action="store_true", help="look for the shortest walk that fails")
     parser.addoption("--races", type=int, default=40, help="how often an activation races two relays")
 
 
