@@ -15,7 +15,6 @@ TO_BE_MET = {
     "admitted: admitted",
     "coalesced: coalesced",
     "refused: coalesce_input",
-    "refused: coalesce_authority_generation",
     "refused: infeasible",
     "missed: latest_start_passed",
     "missed: finish_bound_passed",
